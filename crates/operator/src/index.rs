@@ -1,0 +1,125 @@
+//! What a watch has seen, as digests by key. Reconciles read it; only the watch writes it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+use crate::key::ObjectKey;
+
+/// The part of the cluster that one watch covers; several watches may feed one index.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    Cluster,
+    Namespace(Arc<str>),
+}
+
+impl Scope {
+    pub fn covers(&self, key: &ObjectKey) -> bool {
+        match self {
+            Scope::Cluster => true,
+            Scope::Namespace(namespace) => *namespace == key.namespace,
+        }
+    }
+}
+
+pub struct Index<D> {
+    state: RwLock<State<D>>,
+}
+
+struct State<D> {
+    digests: HashMap<ObjectKey, Arc<D>>,
+    synced: HashSet<Scope>,
+}
+
+impl<D> Default for Index<D> {
+    fn default() -> Self {
+        Self {
+            state: RwLock::new(State {
+                digests: HashMap::new(),
+                synced: HashSet::new(),
+            }),
+        }
+    }
+}
+
+impl<D> Index<D> {
+    pub fn get(&self, key: &ObjectKey) -> Option<Arc<D>> {
+        self.state.read().digests.get(key).cloned()
+    }
+
+    pub fn keys(&self) -> Vec<ObjectKey> {
+        self.state.read().digests.keys().cloned().collect()
+    }
+
+    pub fn len(&self) -> usize {
+        self.state.read().digests.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether absence from this index means absence from the cluster, as far as `scope` goes.
+    pub fn is_synced(&self, scope: &Scope) -> bool {
+        let state = self.state.read();
+        state.synced.contains(&Scope::Cluster) || state.synced.contains(scope)
+    }
+
+    /// Also used by a controller to note its own write before the watch shows it.
+    pub fn insert(&self, key: ObjectKey, digest: D) {
+        self.state.write().digests.insert(key, Arc::new(digest));
+    }
+
+    pub fn remove(&self, key: &ObjectKey) -> bool {
+        self.state.write().digests.remove(key).is_some()
+    }
+
+    /// Ends a list of `scope`: removes what it did not contain, and returns the keys removed.
+    pub fn complete(&self, scope: &Scope, listed: &HashSet<ObjectKey>) -> Vec<ObjectKey> {
+        let mut state = self.state.write();
+        let gone: Vec<_> = state
+            .digests
+            .keys()
+            .filter(|key| scope.covers(key) && !listed.contains(*key))
+            .cloned()
+            .collect();
+        for key in &gone {
+            state.digests.remove(key);
+        }
+        state.synced.insert(scope.clone());
+        gone
+    }
+
+    /// Forgets a scope that is no longer watched.
+    pub fn forget(&self, scope: &Scope) {
+        let mut state = self.state.write();
+        state.synced.remove(scope);
+        state.digests.retain(|key, _| !scope.covers(key));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_one_namespace_leaves_the_others_alone() {
+        let index = Index::default();
+        let (a, b, c) = (
+            ObjectKey::new("one", "a"),
+            ObjectKey::new("one", "b"),
+            ObjectKey::new("two", "c"),
+        );
+        for key in [&a, &b, &c] {
+            index.insert(key.clone(), ());
+        }
+        let one = Scope::Namespace("one".into());
+        assert!(!index.is_synced(&one));
+        assert_eq!(index.complete(&one, &HashSet::from([a.clone()])), std::slice::from_ref(&b));
+        assert!(index.is_synced(&one) && !index.is_synced(&Scope::Namespace("two".into())));
+        assert!(index.get(&a).is_some() && index.get(&b).is_none() && index.get(&c).is_some());
+        index.forget(&one);
+        assert!(index.get(&a).is_none() && index.get(&c).is_some() && !index.is_synced(&one));
+    }
+}

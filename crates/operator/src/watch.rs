@@ -1,0 +1,191 @@
+//! Watch → index → notify. One task per watch; it never ends by itself.
+//!
+//! Every event changes the index first and then names the key, so whoever is woken by the key sees at least that
+//! change. Nothing is fanned out as an object: an object that is created and deleted before anyone looks is two
+//! notifications and an absent entry, never a lost wake-up.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{Stream, StreamExt, pin_mut};
+use kube::api::{Api, Resource};
+use kube::core::DeserializeGuard;
+use kube::runtime::watcher::{self, Event};
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+use crate::index::{Index, Scope};
+use crate::key::ObjectKey;
+use crate::metrics::Metrics;
+use crate::peer::Kicks;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Where and what to watch, and how to tell of it.
+pub struct Watch {
+    /// "local" or "remote", for metrics.
+    pub cluster: &'static str,
+    /// Plural of the resource, for metrics and logs.
+    pub resource: &'static str,
+    pub scope: Scope,
+    pub config: watcher::Config,
+    pub metrics: Metrics,
+    /// Ends a pause early when the peer is back.
+    pub kicks: Kicks,
+}
+
+impl Watch {
+    /// Feeds `index` until `stop`. `digest` turns an object into what the index keeps; `None` leaves it out.
+    pub async fn run<K, D>(
+        self,
+        api: Api<DeserializeGuard<K>>,
+        index: Arc<Index<D>>,
+        digest: impl Fn(K) -> Option<D>,
+        notify: impl Fn(ObjectKey),
+        stop: CancellationToken,
+    ) where
+        K: Resource<DynamicType = ()> + DeserializeOwned + Clone + std::fmt::Debug + Send + 'static,
+    {
+        let open = self.metrics.watches_open(self.cluster);
+        open.inc();
+        let mut feed = Feed {
+            watch: &self,
+            index: &index,
+            digest,
+            notify,
+            listed: None,
+        };
+        let mut pause = FIRST_PAUSE;
+        let mut kicks = self.kicks.clone();
+        while !stop.is_cancelled() {
+            let events = watcher::watcher(api.clone(), self.config.clone());
+            pin_mut!(events);
+            loop {
+                let event = tokio::select! {
+                    () = stop.cancelled() => break,
+                    event = events.next() => event,
+                };
+                match event {
+                    Some(Ok(event)) => {
+                        pause = FIRST_PAUSE;
+                        feed.take(event);
+                    }
+                    Some(Err(error)) => {
+                        tracing::debug!(resource = self.resource, cluster = self.cluster, %error, "watch broke");
+                        self.metrics.watch_restarted(self.cluster, self.resource);
+                        tokio::select! {
+                            () = stop.cancelled() => break,
+                            () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+                            () = kicks.kicked() => pause = FIRST_PAUSE,
+                        }
+                        if must_list_again(&error) {
+                            break;
+                        }
+                    }
+                    None => break,
+                }
+            }
+        }
+        open.dec();
+    }
+}
+
+/// A watch refused outright as too old: the stream would ask for the same version for ever.
+fn must_list_again(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if status.code == 410)
+}
+
+struct Feed<'a, D, F, N> {
+    watch: &'a Watch,
+    index: &'a Index<D>,
+    digest: F,
+    notify: N,
+    /// The keys of the list under way.
+    listed: Option<HashSet<ObjectKey>>,
+}
+
+impl<D, F, N> Feed<'_, D, F, N>
+where
+    N: Fn(ObjectKey),
+{
+    fn take<K>(&mut self, event: Event<DeserializeGuard<K>>)
+    where
+        K: Resource<DynamicType = ()>,
+        F: Fn(K) -> Option<D>,
+    {
+        match event {
+            Event::Init => self.listed = Some(HashSet::new()),
+            Event::InitApply(object) => {
+                let key = ObjectKey::of(&object);
+                if let Some(listed) = &mut self.listed {
+                    listed.insert(key.clone());
+                }
+                self.apply(key, object);
+            }
+            Event::InitDone => {
+                let listed = self.listed.take().unwrap_or_default();
+                for key in self.index.complete(&self.watch.scope, &listed) {
+                    (self.notify)(key);
+                }
+            }
+            Event::Apply(object) => self.apply(ObjectKey::of(&object), object),
+            Event::Delete(object) => {
+                let key = ObjectKey::of(&object);
+                self.index.remove(&key);
+                (self.notify)(key);
+            }
+        }
+    }
+
+    fn apply<K>(&self, key: ObjectKey, object: DeserializeGuard<K>)
+    where
+        K: Resource<DynamicType = ()>,
+        F: Fn(K) -> Option<D>,
+    {
+        match object.0 {
+            Ok(mut object) => {
+                object.meta_mut().managed_fields = None;
+                match (self.digest)(object) {
+                    Some(digest) => self.index.insert(key.clone(), digest),
+                    None => drop(self.index.remove(&key)),
+                }
+                (self.notify)(key);
+            }
+            // What is known of it stays: an object that can't be read is not an object that is gone.
+            Err(error) => {
+                self.watch
+                    .metrics
+                    .undecodable(self.watch.cluster, self.watch.resource);
+                tracing::warn!(%key, resource = self.watch.resource, %error, "object skipped: it cannot be decoded");
+            }
+        }
+    }
+}
+
+/// For tests of controllers and of this module: feeds events from any stream.
+pub async fn feed<K, D>(
+    watch: &Watch,
+    events: impl Stream<Item = Event<DeserializeGuard<K>>>,
+    index: &Index<D>,
+    digest: impl Fn(K) -> Option<D>,
+    notify: impl Fn(ObjectKey),
+) where
+    K: Resource<DynamicType = ()>,
+{
+    let mut feed = Feed {
+        watch,
+        index,
+        digest,
+        notify,
+        listed: None,
+    };
+    pin_mut!(events);
+    while let Some(event) = events.next().await {
+        feed.take(event);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,3 @@
+module spillway.dev/testbed/pause
+
+go 1.25.0
