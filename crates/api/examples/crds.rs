@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             fs::remove_file(path)?;
         }
     }
-    for crd in crds::all()? {
+    for crd in crds::all() {
         fs::write(directory.join(crds::file_name(&crd)), yaml::print(&crd)?)?;
     }
     Ok(())

@@ -9,6 +9,11 @@
 //! the operator owns loses nothing. What must travel whole (the pod of a ShadowPod, the template of a VirtualNode, the
 //! endpoints of a ShadowEndpointSlice) is held as raw JSON and survives any round trip.
 
+#![allow(
+    clippy::duplicated_attributes,
+    reason = "printer columns and short names repeat the same attribute"
+)]
+
 pub mod authentication;
 pub mod core;
 pub mod crds;
@@ -16,10 +21,12 @@ pub mod k8s;
 pub mod networking;
 pub mod offloading;
 pub mod quantity;
+pub mod raw_pod;
 mod schema;
 pub mod well_known;
 
 pub use quantity::{Quantity, ResourceList};
+pub use raw_pod::RawPod;
 
 /// The API version that every kind of this crate is served in.
 pub const VERSION: &str = "v1beta1";

@@ -25,12 +25,35 @@ pub const GROUP: &str = "networking.liqo.io";
     doc = "The address ranges of a peer, and the ranges under which this cluster reaches them. One per peer, in its tenant namespace.",
     shortname = "conf",
     category = "liqo",
-    printcolumn(name = "Desired Pod CIDR ", type_ = "string", json_path = ".spec.remote.cidr.pod"),
-    printcolumn(name = "Remapped Pod CIDR", type_ = "string", json_path = ".status.remote.cidr.pod"),
+    printcolumn(
+        name = "Desired Pod CIDR ",
+        type_ = "string",
+        json_path = ".spec.remote.cidr.pod"
+    ),
+    printcolumn(
+        name = "Remapped Pod CIDR",
+        type_ = "string",
+        json_path = ".status.remote.cidr.pod"
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    printcolumn(name = "Desired External CIDR", type_ = "string", json_path = ".spec.remote.cidr.external", priority = 1),
-    printcolumn(name = "Remapped External CIDR", type_ = "string", json_path = ".status.remote.cidr.external", priority = 1),
-    printcolumn(name = "ClusterID", type_ = "string", json_path = r".metadata.labels.liqo\.io/remote-cluster-id", priority = 1)
+    printcolumn(
+        name = "Desired External CIDR",
+        type_ = "string",
+        json_path = ".spec.remote.cidr.external",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Remapped External CIDR",
+        type_ = "string",
+        json_path = ".status.remote.cidr.external",
+        priority = 1
+    ),
+    printcolumn(
+        name = "ClusterID",
+        type_ = "string",
+        json_path = r".metadata.labels.liqo\.io/remote-cluster-id",
+        priority = 1
+    )
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
@@ -95,12 +118,31 @@ pub struct ClusterConfigCidr {
     shortname = "gws",
     shortname = "gwserver",
     category = "liqo",
-    printcolumn(name = "Template Kind", type_ = "string", json_path = ".spec.serverTemplateRef.kind", priority = 1),
-    printcolumn(name = "Template Name", type_ = "string", json_path = ".spec.serverTemplateRef.name"),
-    printcolumn(name = "Template Namespace", type_ = "string", json_path = ".spec.serverTemplateRef.namespace", priority = 1),
+    printcolumn(
+        name = "Template Kind",
+        type_ = "string",
+        json_path = ".spec.serverTemplateRef.kind",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Template Name",
+        type_ = "string",
+        json_path = ".spec.serverTemplateRef.name"
+    ),
+    printcolumn(
+        name = "Template Namespace",
+        type_ = "string",
+        json_path = ".spec.serverTemplateRef.namespace",
+        priority = 1
+    ),
     printcolumn(name = "IP", type_ = "string", json_path = ".status.endpoint.addresses[*]"),
     printcolumn(name = "Port", type_ = "string", json_path = ".status.endpoint.port"),
-    printcolumn(name = "Protocol", type_ = "string", json_path = ".status.endpoint.protocol", priority = 1),
+    printcolumn(
+        name = "Protocol",
+        type_ = "string",
+        json_path = ".status.endpoint.protocol",
+        priority = 1
+    ),
     printcolumn(name = "MTU", type_ = "integer", json_path = ".spec.mtu", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
@@ -134,12 +176,31 @@ pub struct GatewayServerStatus {
     shortname = "gwc",
     shortname = "gwclient",
     category = "liqo",
-    printcolumn(name = "Template Kind", type_ = "string", json_path = ".spec.clientTemplateRef.kind", priority = 1),
-    printcolumn(name = "Template Name", type_ = "string", json_path = ".spec.clientTemplateRef.name"),
-    printcolumn(name = "Template Namespace", type_ = "string", json_path = ".spec.clientTemplateRef.namespace", priority = 1),
+    printcolumn(
+        name = "Template Kind",
+        type_ = "string",
+        json_path = ".spec.clientTemplateRef.kind",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Template Name",
+        type_ = "string",
+        json_path = ".spec.clientTemplateRef.name"
+    ),
+    printcolumn(
+        name = "Template Namespace",
+        type_ = "string",
+        json_path = ".spec.clientTemplateRef.namespace",
+        priority = 1
+    ),
     printcolumn(name = "IP", type_ = "string", json_path = ".spec.endpoint.addresses[*]"),
     printcolumn(name = "Port", type_ = "string", json_path = ".spec.endpoint.port"),
-    printcolumn(name = "Protocol", type_ = "string", json_path = ".spec.endpoint.protocol", priority = 1),
+    printcolumn(
+        name = "Protocol",
+        type_ = "string",
+        json_path = ".spec.endpoint.protocol",
+        priority = 1
+    ),
     printcolumn(name = "MTU", type_ = "integer", json_path = ".spec.mtu", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]

@@ -64,7 +64,9 @@ pub enum ParseError {
     #[error("{0:?} is not a quantity: expected a number with an optional suffix, such as 500m, 2 or 1Gi")]
     Number(String),
     /// What follows the number is no suffix.
-    #[error("{0:?} has an unknown suffix: expected one of n, u, m, k, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi, Ei or an exponent such as e3")]
+    #[error(
+        "{0:?} has an unknown suffix: expected one of n, u, m, k, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi, Ei or an exponent such as e3"
+    )]
     Suffix(String),
     /// It is beyond every amount that can be held.
     #[error("{0:?} is too large a quantity")]
@@ -80,7 +82,10 @@ pub struct Quantity {
 
 impl Quantity {
     /// Nothing.
-    pub const ZERO: Self = Self { nanos: 0, format: Format::DecimalSi };
+    pub const ZERO: Self = Self {
+        nanos: 0,
+        format: Format::DecimalSi,
+    };
 
     pub(crate) const fn from_nanos(nanos: i128, format: Format) -> Self {
         Self { nanos, format }
@@ -237,7 +242,10 @@ impl<'de> Deserialize<'de> for Quantity {
             }
 
             fn visit_u64<E: de::Error>(self, units: u64) -> Result<Quantity, E> {
-                Ok(Quantity::from_nanos(i128::from(units) * NANOS_PER_UNIT, Format::DecimalSi))
+                Ok(Quantity::from_nanos(
+                    i128::from(units) * NANOS_PER_UNIT,
+                    Format::DecimalSi,
+                ))
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Quantity, E> {

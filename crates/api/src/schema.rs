@@ -3,6 +3,8 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
+use crate::k8s::LocalObjectReference;
+
 const KEEP_UNKNOWN: &str = "x-kubernetes-preserve-unknown-fields";
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 const MAP_TYPE: &str = "x-kubernetes-map-type";
@@ -39,6 +41,19 @@ pub(crate) fn open_atomic<T: JsonSchema>(generator: &mut SchemaGenerator) -> Sch
     let mut schema = open::<T>(generator);
     schema.insert(MAP_TYPE.to_owned(), json!("atomic"));
     schema
+}
+
+/// The name of an object in the same namespace.
+pub(crate) fn local_reference(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = open_atomic::<LocalObjectReference>(generator);
+    // An empty reference is as good as none, and existing clients write it.
+    schema.remove("required");
+    schema
+}
+
+/// A list of [`local_reference`]s.
+pub(crate) fn local_references(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "items": local_reference(generator) })
 }
 
 /// Bytes, written in base64.

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 #[derive(Clone, Default)]
 pub struct Readiness {
@@ -12,8 +13,14 @@ pub struct Readiness {
 }
 
 /// One condition of readiness, closed until it is opened.
-#[derive(Clone, Default)]
-pub struct Gate(Arc<AtomicBool>);
+#[derive(Clone)]
+pub struct Gate(Arc<watch::Sender<bool>>);
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self(Arc::new(watch::channel(false).0))
+    }
+}
 
 impl Gate {
     pub fn open(&self) {
@@ -21,11 +28,18 @@ impl Gate {
     }
 
     pub fn set(&self, open: bool) {
-        self.0.store(open, Ordering::Release);
+        self.0
+            .send_if_modified(|before| std::mem::replace(before, open) != open);
     }
 
     pub fn is_open(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        *self.0.borrow()
+    }
+
+    /// Waits until it is open.
+    pub async fn opened(&self) {
+        // The sender is ours, so the channel can't close.
+        let _ = self.0.subscribe().wait_for(|open| *open).await;
     }
 }
 
@@ -44,6 +58,17 @@ impl Readiness {
             .map(|(name, _)| name.clone())
             .collect()
     }
+}
+
+/// Waits until all gates are open; false if `stop` came first.
+pub async fn all_opened(gates: &[Gate], stop: &CancellationToken) -> bool {
+    for gate in gates {
+        tokio::select! {
+            () = gate.opened() => {}
+            () = stop.cancelled() => return false,
+        }
+    }
+    true
 }
 
 #[cfg(test)]

@@ -116,7 +116,10 @@ mod tests {
         }
         let one = Scope::Namespace("one".into());
         assert!(!index.is_synced(&one));
-        assert_eq!(index.complete(&one, &HashSet::from([a.clone()])), std::slice::from_ref(&b));
+        assert_eq!(
+            index.complete(&one, &HashSet::from([a.clone()])),
+            std::slice::from_ref(&b)
+        );
         assert!(index.is_synced(&one) && !index.is_synced(&Scope::Namespace("two".into())));
         assert!(index.get(&a).is_some() && index.get(&b).is_none() && index.get(&c).is_some());
         index.forget(&one);

@@ -1,6 +1,7 @@
 //! Leader election by a Lease, as other Kubernetes controllers do it: every write carries the resource version that was
 //! read, and a lease is judged expired by how long *this* process has seen it unchanged, never by comparing clocks.
 
+use std::future::Future;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -44,8 +45,27 @@ impl Election {
         }
     }
 
-    /// Waits until this instance leads, or `stop`. The lease must then be held with [`Election::hold`].
-    pub async fn acquire(&self, stop: &CancellationToken) {
+    /// Waits for the lease, then works until `stop`, and hands the lease over once the work has ended. An error as soon as
+    /// the lease is lost: the process must end then, because another instance may already be at work.
+    pub async fn lead(self, stop: CancellationToken, work: impl Future<Output = ()>) -> anyhow::Result<()> {
+        self.acquire(&stop).await;
+        if stop.is_cancelled() {
+            return Ok(());
+        }
+        let worked = CancellationToken::new();
+        let held = self.hold(worked.clone());
+        tokio::pin!(held);
+        tokio::select! {
+            lost = &mut held => lost,
+            () = work => {
+                worked.cancel();
+                held.await
+            }
+        }
+    }
+
+    /// Waits until this instance leads, or `stop`.
+    async fn acquire(&self, stop: &CancellationToken) {
         let mut observed: Option<Observed> = None;
         while !stop.is_cancelled() {
             match self.attempt(&mut observed).await {
@@ -125,7 +145,7 @@ impl Election {
     }
 
     /// Renews until `stop`, then hands the lease over. Ends with an error as soon as the lease is lost.
-    pub async fn hold(self, stop: CancellationToken) -> anyhow::Result<()> {
+    async fn hold(self, stop: CancellationToken) -> anyhow::Result<()> {
         let mut renewed = Instant::now();
         loop {
             tokio::select! {

@@ -17,6 +17,7 @@ pub mod server;
 pub mod supervise;
 pub mod telemetry;
 pub mod watch;
+pub mod watches;
 pub mod workers;
 
 pub use error::{Categorised, Category};

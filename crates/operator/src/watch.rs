@@ -15,6 +15,7 @@ use kube::runtime::watcher::{self, Event};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
+use crate::health::Gate;
 use crate::index::{Index, Scope};
 use crate::key::ObjectKey;
 use crate::metrics::Metrics;
@@ -34,6 +35,8 @@ pub struct Watch {
     pub metrics: Metrics,
     /// Ends a pause early when the peer is back.
     pub kicks: Kicks,
+    /// Opened after the first complete list.
+    pub synced: Gate,
 }
 
 impl Watch {
@@ -129,6 +132,7 @@ where
                 for key in self.index.complete(&self.watch.scope, &listed) {
                     (self.notify)(key);
                 }
+                self.watch.synced.open();
             }
             Event::Apply(object) => self.apply(ObjectKey::of(&object), object),
             Event::Delete(object) => {

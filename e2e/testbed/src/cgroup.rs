@@ -78,8 +78,13 @@ fn remove_tree(dir: &Path) -> Result<()> {
 }
 
 fn children(dir: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
-    entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_dir()).collect()
+    let Ok(entries) = fs::read_dir(dir) else {
+        return Vec::new();
+    };
+    entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.is_dir())
+        .collect()
 }
 
 /// The mounted hierarchies: one for cgroup v2, one per controller for v1.
@@ -88,8 +93,11 @@ fn hierarchies() -> Vec<PathBuf> {
     if is_unified(&mount) {
         return vec![mount];
     }
-    // In a hybrid layout, container runtimes leave the controller-less v2 tree alone, and so do we.
-    children(&mount).into_iter().filter(|dir| dir.join("tasks").exists()).collect()
+    // In a hybrid layout this includes the v2 tree without controllers: runc makes cgroups there too.
+    children(&mount)
+        .into_iter()
+        .filter(|dir| dir.join("cgroup.procs").exists())
+        .collect()
 }
 
 fn is_unified(root: &Path) -> bool {
@@ -102,7 +110,9 @@ fn inherit_cpuset(parent: &Path, dir: &Path) -> Result<()> {
         return Ok(());
     }
     for file in ["cpuset.cpus", "cpuset.mems"] {
-        let Ok(value) = fs::read_to_string(parent.join(file)) else { continue };
+        let Ok(value) = fs::read_to_string(parent.join(file)) else {
+            continue;
+        };
         fs::write(dir.join(file), value.trim()).with_context(|| format!("cannot set {file}"))?;
     }
     Ok(())

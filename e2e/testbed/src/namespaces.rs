@@ -9,16 +9,18 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::command::{command, run};
 use crate::state::{Home, remove, write_file};
 
 /// Host paths that a node sees its own version of: (host path, folder below the node's).
-const NODE_PATHS: [(&str, &str); 4] = [
+const NODE_PATHS: [(&str, &str); 5] = [
     ("/var/lib/kubelet", "kubelet"),
     ("/var/log/containers", "container-logs"),
     ("/var/lib/cni", "cni-state"),
     ("/run/containerd", "containerd-run"),
+    ("/run/mount", "mount-notes"),
 ];
 
 /// Makes the folder that namespaces are bound in: private, as a bound mount namespace must be.
@@ -26,9 +28,9 @@ pub fn prepare(home: &Home) -> Result<()> {
     let dir = home.namespaces();
     fs::create_dir_all(&dir)?;
     if !is_mount_point(&dir)? {
-        run(command("mount").arg("--bind").args([&dir, &dir]))?;
+        run(mount().arg("--bind").args([&dir, &dir]))?;
     }
-    run(command("mount").arg("--make-private").arg(&dir))?;
+    run(mount().arg("--make-private").arg(&dir))?;
     Ok(())
 }
 
@@ -38,7 +40,9 @@ pub fn ensure_network(path: &Path) -> Result<()> {
         return Ok(());
     }
     File::create(path).with_context(|| format!("cannot make {}", path.display()))?;
-    run(command("unshare").arg(format!("--net={}", path.display())).arg("true"))?;
+    run(command("unshare")
+        .arg(format!("--net={}", path.display()))
+        .arg("true"))?;
     Ok(())
 }
 
@@ -63,15 +67,15 @@ pub fn ensure_mount(home: &Home, node: &str) -> Result<()> {
             return Ok(());
         }
         // A crash came between the namespace and its mounts.
-        run(command("umount").arg(&namespace))?;
+        run(umount().arg(&namespace))?;
     }
     remove(&finished)?;
     File::create(&namespace).with_context(|| format!("cannot make {}", namespace.display()))?;
-    let mut script = String::from("set -e\nmount --make-rshared /\n");
+    let mut script = String::from("set -e\nmount --no-mtab --make-rshared /\n");
     for (path, below) in NODE_PATHS {
         let own = home.node_dir(node).join(below);
         fs::create_dir_all(&own)?;
-        script.push_str(&format!("mount --bind '{}' {path}\n", own.display()));
+        script.push_str(&format!("mount --no-mtab --bind '{}' {path}\n", own.display()));
     }
     run(command("unshare")
         .arg(format!("--mount={}", namespace.display()))
@@ -84,26 +88,31 @@ pub fn release_all(home: &Home) -> Result<()> {
     let dir = home.namespaces();
     for path in bound(home) {
         if is_mount_point(&path)? {
-            run(command("umount").arg(&path))?;
+            run(umount().arg(&path))?;
         }
         remove(&path)?;
     }
     if is_mount_point(&dir)? {
-        run(command("umount").arg(&dir))?;
+        run(umount().arg(&dir))?;
     }
     remove(&dir)
 }
 
 /// The files that namespaces are bound to.
 pub fn bound(home: &Home) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(home.namespaces()) else { return Vec::new() };
+    let Ok(entries) = fs::read_dir(home.namespaces()) else {
+        return Vec::new();
+    };
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.sort();
     paths
 }
 
-/// What `/proc/PID/ns/…` shows for processes inside, e.g. `net:[4026532001]`.
+/// What `/proc/PID/ns/…` shows for processes inside, e.g. `net:[4026532001]`; none when nothing is bound there.
 pub fn label(path: &Path) -> Option<String> {
+    if !is_mount_point(path).ok()? {
+        return None;
+    }
     let kind = path.extension()?.to_str()?;
     let inode = fs::metadata(path).ok()?.ino();
     Some(format!("{kind}:[{inode}]"))
@@ -119,14 +128,32 @@ pub fn is_mount_point(path: &Path) -> Result<bool> {
 /// Every mount point at or below `dir` that the host sees, innermost first.
 pub fn mounts_below(dir: &Path) -> Result<Vec<PathBuf>> {
     let table = fs::read_to_string("/proc/self/mountinfo").context("cannot read the mount table")?;
-    let mut found: Vec<PathBuf> =
-        mount_points(&table).map(PathBuf::from).filter(|point| point.starts_with(dir)).collect();
+    let mut found: Vec<PathBuf> = mount_points(&table)
+        .map(PathBuf::from)
+        .filter(|point| point.starts_with(dir))
+        .collect();
     found.reverse();
     Ok(found)
 }
 
+/// Leaves no notes of its own in `/run/mount`.
+fn mount() -> Command {
+    let mut mount = command("mount");
+    mount.arg("--no-mtab");
+    mount
+}
+
+pub fn umount() -> Command {
+    let mut umount = command("umount");
+    umount.arg("--no-mtab");
+    umount
+}
+
 fn mount_points(table: &str) -> impl Iterator<Item = String> {
-    table.lines().filter_map(|line| line.split(' ').nth(4)).map(|point| point.replace("\\040", " "))
+    table
+        .lines()
+        .filter_map(|line| line.split(' ').nth(4))
+        .map(|point| point.replace("\\040", " "))
 }
 
 #[cfg(test)]

@@ -79,13 +79,20 @@ impl Recorded {
         // process that nobody knows. Its id and start time stay the same across exec.
         let record_then_exec = r#"cat /proc/$$/stat >"$0.new" && mv "$0.new" "$0" && exec "$@""#;
         let mut start = command("setsid");
-        start.args(["--fork", "sh", "-c", record_then_exec]).arg(&self.path).arg("nsenter");
+        start
+            .args(["--fork", "sh", "-c", record_then_exec])
+            .arg(&self.path)
+            .arg("nsenter");
         start.arg(format!("--net={}", launch.network_namespace.display()));
         if let Some(namespace) = launch.mount_namespace {
             start.arg(format!("--mount={}", namespace.display()));
         }
         start.arg("--").arg(launch.program).args(launch.args);
-        start.env_clear().env("PATH", search_path()).env("HOME", "/root").current_dir("/");
+        start
+            .env_clear()
+            .env("PATH", search_path())
+            .env("HOME", "/root")
+            .current_dir("/");
         start.stdout(log.try_clone()?).stderr(log).stdin(Stdio::null());
         let status = start.status().context("cannot run setsid")?;
         ensure!(status.success(), "setsid failed: {status}");
@@ -97,7 +104,11 @@ impl Recorded {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        bail!("{} did not start; see {}", launch.program.display(), launch.log.display())
+        bail!(
+            "{} did not start; see {}",
+            launch.program.display(),
+            launch.log.display()
+        )
     }
 
     /// Asks the process to end, waits, and forgets it; after `patience` it is killed.
@@ -116,7 +127,11 @@ impl Recorded {
     pub fn kill(&self) -> Result<()> {
         if let Some(identity) = self.alive() {
             identity.signal(Signal::KILL)?;
-            ensure!(identity.wait_gone(Duration::from_secs(10)), "process {} survives SIGKILL", identity.pid);
+            ensure!(
+                identity.wait_gone(Duration::from_secs(10)),
+                "process {} survives SIGKILL",
+                identity.pid
+            );
         }
         Ok(())
     }
@@ -140,8 +155,12 @@ impl Identity {
 
     /// Signals this process or, when it is gone, nobody: the descriptor pins the id while it is compared.
     pub fn signal(&self, signal: Signal) -> Result<()> {
-        let Some(pid) = Pid::from_raw(self.pid) else { return Ok(()) };
-        let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { return Ok(()) };
+        let Some(pid) = Pid::from_raw(self.pid) else {
+            return Ok(());
+        };
+        let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else {
+            return Ok(());
+        };
         if !self.is_alive() {
             return Ok(());
         }
@@ -172,7 +191,13 @@ fn parse_stat(line: &str) -> Option<(Identity, char)> {
     let fields: Vec<&str> = fields.split_whitespace().collect();
     let state = fields.first()?.chars().next()?;
     let start_time = fields.get(19)?.parse().ok()?;
-    Some((Identity { pid: pid.parse().ok()?, start_time }, state))
+    Some((
+        Identity {
+            pid: pid.parse().ok()?,
+            start_time,
+        },
+        state,
+    ))
 }
 
 #[cfg(test)]
@@ -191,7 +216,10 @@ mod tests {
     fn a_reused_id_is_not_the_same_process() {
         let own = Identity::of(std::process::id() as i32).unwrap();
         assert!(own.is_alive());
-        let former = Identity { start_time: own.start_time + 1, ..own };
+        let former = Identity {
+            start_time: own.start_time + 1,
+            ..own
+        };
         assert!(!former.is_alive());
         former.signal(Signal::KILL).unwrap();
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::lock::DirLock;
 use crate::plan::{SLOTS, block_of};
@@ -36,13 +37,22 @@ impl Home {
         ensure!(
             !name.is_empty()
                 && name.len() <= 20
-                && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'),
+                && name
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'),
             "a testbed's name is 1 to 20 of a-z, 0-9 and '-', not {name:?}"
         );
         let dir = root().join(name);
         // A socket's path holds at most 108 bytes; the longest of ours adds about 40.
-        ensure!(dir.as_os_str().len() <= 60, "{} is too long a path for sockets below it", dir.display());
-        Ok(Self { name: name.to_owned(), dir })
+        ensure!(
+            dir.as_os_str().len() <= 60,
+            "{} is too long a path for sockets below it",
+            dir.display()
+        );
+        Ok(Self {
+            name: name.to_owned(),
+            dir,
+        })
     }
 
     pub fn lock(&self) -> Result<DirLock> {
@@ -56,7 +66,11 @@ impl Home {
     pub fn record(&self) -> Result<Record> {
         let path = self.record_path();
         if !path.exists() {
-            bail!("there is no testbed {:?}; make one with: testbed up --name {}", self.name, self.name);
+            bail!(
+                "there is no testbed {:?}; make one with: testbed up --name {}",
+                self.name,
+                self.name
+            );
         }
         read_json(&path)
     }
@@ -115,7 +129,10 @@ impl Home {
     }
 
     pub fn log(&self, cluster: &str, component: &str) -> PathBuf {
-        self.dir.join("logs").join(cluster).join(format!("{component}.log"))
+        self.dir
+            .join("logs")
+            .join(cluster)
+            .join(format!("{component}.log"))
     }
 
     /// Below the root of every cgroup hierarchy.
@@ -144,7 +161,9 @@ pub fn root() -> PathBuf {
 
 /// The names of all testbeds that exist, in order.
 pub fn names() -> Result<Vec<String>> {
-    let Ok(entries) = fs::read_dir(root()) else { return Ok(Vec::new()) };
+    let Ok(entries) = fs::read_dir(root()) else {
+        return Ok(Vec::new());
+    };
     let mut names: Vec<String> = entries
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .filter(|name| root().join(name).join("testbed.json").exists())
@@ -166,7 +185,11 @@ pub fn allocate(home: &Home, spec: &Spec, routes: &[ipnet::Ipv4Net]) -> Result<R
             !taken.contains(slot) && !routes.iter().any(|r| r.contains(&block) || block.contains(r))
         })
         .context("no free address range is left for another testbed: every 10.100–10.149 is in use")?;
-    let record = Record { slot, spec: spec.clone(), made_directories: BTreeSet::new() };
+    let record = Record {
+        slot,
+        spec: spec.clone(),
+        made_directories: BTreeSet::new(),
+    };
     home.save(&record)?;
     Ok(record)
 }
@@ -188,12 +211,15 @@ pub fn remove(path: &Path) -> Result<()> {
 
 /// Writes so that a reader, or a crash, sees the old content or the new and nothing between.
 pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
     let write = || {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
+        // Nodes share some files, and write them at the same time.
+        let turn = WRITTEN.fetch_add(1, Ordering::Relaxed);
         let mut temporary = path.as_os_str().to_owned();
-        temporary.push(".new");
+        temporary.push(format!(".{}-{turn}.new", std::process::id()));
         fs::write(&temporary, content)?;
         fs::rename(&temporary, path)
     };

@@ -22,7 +22,12 @@ use crate::{core::ClusterId, k8s::LocalObjectReference, schema};
     shortname = "id",
     category = "liqo",
     printcolumn(name = "Type", type_ = "string", json_path = ".spec.type"),
-    printcolumn(name = "KubeconfigSecret", type_ = "string", json_path = ".status.kubeconfigSecretRef.name", priority = 1),
+    printcolumn(
+        name = "KubeconfigSecret",
+        type_ = "string",
+        json_path = ".status.kubeconfigSecretRef.name",
+        priority = 1
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
@@ -54,6 +59,6 @@ pub enum IdentityType {
 pub struct IdentityStatus {
     /// The Secret in this namespace whose key `kubeconfig` opens the provider's cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::open_atomic::<LocalObjectReference>")]
+    #[schemars(schema_with = "schema::local_reference")]
     pub kubeconfig_secret_ref: Option<LocalObjectReference>,
 }

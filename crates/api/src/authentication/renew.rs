@@ -44,7 +44,7 @@ pub struct RenewSpec {
     pub identity_type: Option<IdentityType>,
     /// The ResourceSlice that the identity belongs to, where it is for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::open_atomic::<LocalObjectReference>")]
+    #[schemars(schema_with = "schema::local_reference")]
     pub resource_slice_ref: Option<LocalObjectReference>,
 }
 

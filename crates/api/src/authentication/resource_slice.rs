@@ -27,8 +27,16 @@ use crate::{
     doc = "A share of a provider's resources. The consumer creates it in the tenant namespace of that provider; the provider answers in the status with what it grants and with an identity to use it.",
     shortname = "rslice",
     category = "liqo",
-    printcolumn(name = "Authentication", type_ = "string", json_path = r#".status.conditions[?(@.type=="Authentication")].status"#),
-    printcolumn(name = "Resources", type_ = "string", json_path = r#".status.conditions[?(@.type=="Resources")].status"#),
+    printcolumn(
+        name = "Authentication",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Authentication")].status"#
+    ),
+    printcolumn(
+        name = "Resources",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Resources")].status"#
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]

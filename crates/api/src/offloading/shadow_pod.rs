@@ -36,7 +36,7 @@ impl ShadowPodSpec {
     /// The pod spec in typed form, to read from. It lacks the fields that this build does not know, so what is passed on
     /// is always [`Self::pod`] itself.
     pub fn typed_pod(&self) -> Result<PodSpec, serde_json::Error> {
-        PodSpec::deserialize(serde_json::Value::Object(self.pod.clone()))
+        PodSpec::deserialize(&self.pod)
     }
 }
 

@@ -32,8 +32,18 @@ use crate::{
     printcolumn(name = "ClusterID", type_ = "string", json_path = ".spec.clusterID"),
     printcolumn(name = "Create Node", type_ = "boolean", json_path = ".spec.createNode"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    printcolumn(name = "Node", type_ = "string", json_path = r#".status.conditions[?(@.type=="Node")].status"#, priority = 1),
-    printcolumn(name = "VirtualKubelet", type_ = "string", json_path = r#".status.conditions[?(@.type=="VirtualKubelet")].status"#, priority = 1)
+    printcolumn(
+        name = "Node",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Node")].status"#,
+        priority = 1
+    ),
+    printcolumn(
+        name = "VirtualKubelet",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="VirtualKubelet")].status"#,
+        priority = 1
+    )
 )]
 #[serde(rename_all = "camelCase")]
 pub struct VirtualNodeSpec {
@@ -66,7 +76,7 @@ pub struct VirtualNodeSpec {
 
     /// The Secret in this namespace whose key `kubeconfig` opens the remote cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::open_atomic::<LocalObjectReference>")]
+    #[schemars(schema_with = "schema::local_reference")]
     pub kubeconfig_secret_ref: Option<LocalObjectReference>,
 
     /// Container images that the remote cluster already has, so that the scheduler can prefer it.

@@ -76,7 +76,7 @@ pub struct VkOptionsTemplateSpec {
     pub replicas: Option<i32>,
     /// The Secrets with which the image is pulled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "schema::open_list::<LocalObjectReference>")]
+    #[schemars(schema_with = "schema::local_references")]
     pub image_pull_secrets: Vec<LocalObjectReference>,
     /// When the image is pulled: `Always`, `IfNotPresent` or `Never`.
     #[serde(skip_serializing_if = "Option::is_none")]

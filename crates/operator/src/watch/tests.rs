@@ -11,6 +11,7 @@ fn watch(scope: Scope) -> Watch {
         config: watcher::Config::default(),
         metrics: Metrics::default(),
         kicks: Kicks::default(),
+        synced: Gate::default(),
     }
 }
 

@@ -22,7 +22,9 @@ pub fn first_objects(site: &Site<'_>, step: &Step) -> Result<()> {
 /// Until the namespace `default` has its service account, the API server refuses pods there.
 pub fn service_accounts(site: &Site<'_>, step: &Step) -> Result<()> {
     until(step, "service account default/default", || {
-        Ok(!site.get(&["serviceaccount", "default", "-n", "default"], "{.metadata.uid}")?.is_empty())
+        Ok(!site
+            .get(&["serviceaccount", "default", "-n", "default"], "{.metadata.uid}")?
+            .is_empty())
     })
 }
 
@@ -35,7 +37,9 @@ pub fn node_ready(site: &Site<'_>, step: &Step) -> Result<()> {
     if site.get(&["node", name], "{.spec.podCIDR}")?.is_empty() {
         let cidr = site.node.pod_cidr;
         let patch = json!({ "spec": { "podCIDR": cidr, "podCIDRs": [cidr] } }).to_string();
-        run(site.kubectl()?.args(["patch", "node", name, "--type=merge", "-p", &patch]))?;
+        run(site
+            .kubectl()?
+            .args(["patch", "node", name, "--type=merge", "-p", &patch]))?;
     }
     until(step, &format!("node {name} to be Ready"), || {
         let ready = r#"{.status.conditions[?(@.type=="Ready")].status}{.spec.taints[*].key}"#;
@@ -43,7 +47,8 @@ pub fn node_ready(site: &Site<'_>, step: &Step) -> Result<()> {
     })
 }
 
-fn until(step: &Step, what: &str, mut check: impl FnMut() -> Result<bool>) -> Result<()> {
+/// Checks again and again, for two minutes.
+pub fn until(step: &Step, what: &str, mut check: impl FnMut() -> Result<bool>) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(120);
     let mut last_error = None;
     while Instant::now() < deadline {

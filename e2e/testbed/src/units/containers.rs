@@ -1,13 +1,16 @@
 //! containerd, its network plugins' configuration, and the images that are there from the start.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use serde_json::json;
-use std::path::Path;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use super::probe::Probe;
 use super::{Launch, Site};
 use crate::command::{command, run};
-use crate::image::stock::{self, PAUSE_IMAGE};
+use crate::image::stock::{self, PAUSE_IMAGE, Stock};
 use crate::progress::Step;
 use crate::state::{Home, write_file};
 use crate::{binaries, digest};
@@ -19,7 +22,10 @@ pub fn containerd(site: &Site<'_>) -> Result<Launch> {
     let network = site.node_path("cni-config");
     let mut launch = Launch::with_args(["--config".to_owned(), config.display().to_string()]);
     launch.args.extend(["--log-level".into(), "info".into()]);
-    launch.files = vec![(config, containerd_config(site)), (network.join("10-testbed.conflist"), network_config(site))];
+    launch.files = vec![
+        (config, containerd_config(site)),
+        (network.join("10-testbed.conflist"), network_config(site)),
+    ];
     launch.in_node_mounts = true;
     Ok(launch)
 }
@@ -87,31 +93,54 @@ fn network_config(site: &Site<'_>) -> String {
     format!("{config:#}\n")
 }
 
-/// Writes the images that every node has, and loads them.
+/// Loads the images that every node has.
 pub fn stock_images(site: &Site<'_>, step: &Step) -> Result<()> {
-    let pause = binaries::path("pause")?;
     for image in &stock::IMAGES {
         step.waiting(image.reference);
-        let archive = site.node_path("images").join(format!("{}.tar", image.file));
-        let mut content = Vec::new();
-        (image.build)(&pause)?.write(&mut content)?;
-        write_file(&archive, content)?;
-        load(site.home, &site.node.name, &archive)?;
+        load(site.home, &site.node.name, &stock_archive(site.home, image)?)?;
     }
     Ok(())
 }
 
-/// Loads a docker-archive into a node's containerd, unless this very archive was loaded before.
+/// The archive of a stock image, written once for all nodes.
+fn stock_archive(home: &Home, image: &Stock) -> Result<PathBuf> {
+    static WRITING: Mutex<()> = Mutex::new(());
+    let _turn = WRITING
+        .lock()
+        .map_err(|_| anyhow!("another thread failed to write an image"))?;
+    let pause = binaries::path("pause")?;
+    // The program's path holds the digest of its sources: a new version is a new image.
+    let version = digest::short(&[pause.as_os_str().as_encoded_bytes()]);
+    let archive = home
+        .dir
+        .join("images")
+        .join(format!("{}-{version}.tar", image.file));
+    if !archive.exists() {
+        let mut content = Vec::new();
+        (image.build)(&pause)?.write(&mut content)?;
+        write_file(&archive, content)?;
+    }
+    Ok(archive)
+}
+
+/// Loads a docker-archive into a node's containerd, unless this very file was loaded before.
 pub fn load(home: &Home, node: &str, archive: &Path) -> Result<()> {
-    let content = std::fs::read(archive).with_context(|| format!("cannot read {}", archive.display()))?;
-    let marker = home.node_dir(node).join("loaded-images").join(digest::of_parts(&[&content]));
+    let found = fs::metadata(archive).with_context(|| format!("cannot read {}", archive.display()))?;
+    let identity = format!(
+        "{} {} {} {}",
+        found.ino(),
+        found.len(),
+        found.mtime(),
+        found.mtime_nsec()
+    );
+    let name = digest::short(&[archive.as_os_str().as_encoded_bytes(), identity.as_bytes()]);
+    let marker = home.node_dir(node).join("loaded-images").join(name);
     if marker.exists() {
         return Ok(());
     }
-    let socket = home.containerd_socket(node);
     run(command("ctr")
         .arg("--address")
-        .arg(socket)
+        .arg(home.containerd_socket(node))
         .args(["--namespace", "k8s.io", "images", "import"])
         .arg(archive))
     .with_context(|| format!("cannot load {} into node {node}", archive.display()))?;

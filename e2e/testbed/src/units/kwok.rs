@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
+use super::bootstrap::until;
 use super::probe::Probe;
 use super::{Launch, Site};
 use crate::command::{run, run_with_input};
@@ -34,7 +35,9 @@ pub fn kwok_ready(_: &Site<'_>) -> Probe {
 
 /// Creates the nodes that are missing, and waits until all are Ready.
 pub fn nodes(site: &Site<'_>, step: &Step) -> Result<()> {
-    let existing = run(site.kubectl()?.args(["get", "nodes", "-l", "type=kwok", "-o", "name"]))?;
+    let existing = run(site
+        .kubectl()?
+        .args(["get", "nodes", "-l", "type=kwok", "-o", "name"]))?;
     let missing: Vec<Value> = (0..site.spec.kwok_nodes)
         .map(|index| format!("{}-kwok-{index}", site.cluster.name))
         .filter(|name| !existing.lines().any(|line| line == format!("node/{name}")))
@@ -50,9 +53,11 @@ pub fn nodes(site: &Site<'_>, step: &Step) -> Result<()> {
             .map_err(|error| anyhow::anyhow!("{}", error.root_cause()))
             .context("cannot create the simulated nodes")?;
     }
-    step.waiting("kwok to report the nodes Ready");
-    run(site.kubectl()?.args(["wait", "node", "-l", "type=kwok", "--for=condition=Ready", "--timeout=120s"]))?;
-    Ok(())
+    until(step, "kwok to report the nodes Ready", || {
+        let ready = r#"{range .items[*]}{.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}"#;
+        let states = site.get(&["nodes", "-l", "type=kwok"], ready)?;
+        Ok(states.lines().filter(|state| *state == "True").count() >= site.spec.kwok_nodes as usize)
+    })
 }
 
 fn node(site: &Site<'_>, name: &str) -> Value {

@@ -11,8 +11,10 @@ mod prometheus;
 mod run;
 mod site;
 
+pub use containers::load as load_image;
+pub use prometheus::PORT as PROMETHEUS_PORT;
 pub use run::{Instance, bring_up, instances, start_one};
-pub use site::Site;
+pub use site::{Site, kubectl};
 
 use anyhow::Result;
 use std::path::PathBuf;
@@ -51,7 +53,10 @@ pub enum Source {
 
 pub enum Work {
     /// A process that runs until it is stopped.
-    Serve { launch: fn(&Site<'_>) -> Result<Launch>, ready: fn(&Site<'_>) -> Probe },
+    Serve {
+        launch: fn(&Site<'_>) -> Result<Launch>,
+        ready: fn(&Site<'_>) -> Probe,
+    },
     /// Something done once, and harmless when done again.
     Once(fn(&Site<'_>, &Step) -> Result<()>),
 }
@@ -68,7 +73,10 @@ pub struct Launch {
 
 impl Launch {
     fn with_args<S: Into<String>>(args: impl IntoIterator<Item = S>) -> Self {
-        Self { args: args.into_iter().map(Into::into).collect(), ..Self::default() }
+        Self {
+            args: args.into_iter().map(Into::into).collect(),
+            ..Self::default()
+        }
     }
 }
 
@@ -93,7 +101,7 @@ use Source::{Debian, Go, Testbed};
 
 /// Everything, in no particular order: `after` decides.
 #[rustfmt::skip]
-pub static TABLE: [Row; 15] = [
+pub static TABLE: [Row; 16] = [
     Row { name: "etcd", scope: Cluster, source: Go("etcd"), after: &[], wanted: always,
           work: serve(control_plane::etcd, control_plane::etcd_ready) },
     Row { name: "kube-apiserver", scope: Cluster, source: Go("kube-apiserver"), after: &["etcd"], wanted: always,
@@ -122,6 +130,8 @@ pub static TABLE: [Row; 15] = [
           work: serve(kwok::kwok, kwok::kwok_ready) },
     Row { name: "kwok-nodes", scope: Cluster, source: Testbed(&["kubectl"]), after: &["kwok"], wanted: with_kwok,
           work: Work::Once(kwok::nodes) },
+    Row { name: "pod-discovery", scope: Cluster, source: Debian("sh", &[]), after: &["first-objects"], wanted: with_prometheus,
+          work: serve(prometheus::discovery, prometheus::discovery_ready) },
     Row { name: "prometheus", scope: Cluster, source: Debian("prometheus", &packages::PROMETHEUS), after: &["first-objects"], wanted: with_prometheus,
           work: serve(prometheus::prometheus, prometheus::prometheus_ready) },
 ];
@@ -162,9 +172,14 @@ mod tests {
 
     #[test]
     fn a_bare_control_plane_builds_no_kubelet() {
-        let bare = Spec { control_plane_only: true, ..Spec::default() };
+        let bare = Spec {
+            control_plane_only: true,
+            ..Spec::default()
+        };
         let (programs, packages) = requirements(&bare);
-        assert!(!programs.contains(&"kubelet") && !programs.contains(&"pause") && !programs.contains(&"kwok"));
+        assert!(
+            !programs.contains(&"kubelet") && !programs.contains(&"pause") && !programs.contains(&"kwok")
+        );
         assert!(packages.iter().all(|package| package.name != "containerd"));
     }
 }

@@ -10,12 +10,17 @@ pub enum Probe {
     Http { url: String, curl_args: Vec<String> },
     /// A socket that must accept.
     Socket(PathBuf),
+    /// A file or folder that must be there.
+    Path(PathBuf),
 }
 
 impl Probe {
     /// Health endpoints only: whose certificate serves them does not matter.
     pub fn http(url: impl Into<String>) -> Self {
-        Self::Http { url: url.into(), curl_args: vec!["--insecure".into()] }
+        Self::Http {
+            url: url.into(),
+            curl_args: vec!["--insecure".into()],
+        }
     }
 
     pub fn passes(&self, network_namespace: &Path) -> bool {
@@ -27,13 +32,14 @@ impl Probe {
                     .arg(url),
             ),
             Self::Socket(path) => UnixStream::connect(path).is_ok(),
+            Self::Path(path) => path.exists(),
         }
     }
 
     pub fn describe(&self) -> String {
         match self {
             Self::Http { url, .. } => url.clone(),
-            Self::Socket(path) => path.display().to_string(),
+            Self::Socket(path) | Self::Path(path) => path.display().to_string(),
         }
     }
 }

@@ -29,7 +29,11 @@ pub fn instances<'a>(spec: &Spec, plan: &'a Plan) -> Vec<Instance<'a>> {
     let mut all = Vec::new();
     for cluster in &plan.clusters {
         for row in TABLE.iter().filter(|row| (row.wanted)(spec)) {
-            let nodes = if row.scope == Scope::Node { &cluster.nodes[..] } else { &cluster.nodes[..1] };
+            let nodes = if row.scope == Scope::Node {
+                &cluster.nodes[..]
+            } else {
+                &cluster.nodes[..1]
+            };
             all.extend(nodes.iter().map(|node| Instance { row, cluster, node }));
         }
     }
@@ -57,19 +61,33 @@ impl Instance<'_> {
     /// The keys of what must be ready first.
     fn dependencies(&self) -> Vec<String> {
         let mut keys = Vec::new();
-        for row in self.row.after.iter().filter_map(|name| TABLE.iter().find(|row| row.name == *name)) {
+        for row in self
+            .row
+            .after
+            .iter()
+            .filter_map(|name| TABLE.iter().find(|row| row.name == *name))
+        {
             let nodes = match (row.scope, self.row.scope) {
                 (Scope::Node, Scope::Node) => std::slice::from_ref(self.node),
                 (Scope::Node, Scope::Cluster) => &self.cluster.nodes[..],
                 (Scope::Cluster, _) => &self.cluster.nodes[..1],
             };
-            keys.extend(nodes.iter().map(|node| format!("{}/{}", self.cluster.name, name_on(row, node))));
+            keys.extend(
+                nodes
+                    .iter()
+                    .map(|node| format!("{}/{}", self.cluster.name, name_on(row, node))),
+            );
         }
         keys
     }
 
-    fn ensure(&self, home: &Home, spec: &Spec, plan: &Plan, progress: &Progress) -> Result<()> {
-        let site = Site { home, spec, plan, cluster: self.cluster, node: self.node };
+    fn ensure(&self, home: &Home, spec: &Spec, progress: &Progress) -> Result<()> {
+        let site = Site {
+            home,
+            spec,
+            cluster: self.cluster,
+            node: self.node,
+        };
         let step = progress.step(&self.key());
         match &self.row.work {
             Work::Once(work) => {
@@ -79,7 +97,7 @@ impl Instance<'_> {
             Work::Serve { launch, ready } => {
                 let started = self.ensure_process(&site, launch(&site)?, &ready(&site), &step);
                 let log = home.log(&self.cluster.name, &self.name());
-                let started = started.with_context(|| log_tail(&log))?;
+                let started = started.map_err(|error| anyhow!("{error:#}\n{}", log_tail(&log)))?;
                 step.done(if started { "ready" } else { "was ready" });
             }
         }
@@ -87,11 +105,25 @@ impl Instance<'_> {
     }
 
     /// Starts what does not run as wanted and waits until it serves; whether it had to be started.
-    fn ensure_process(&self, site: &Site<'_>, mut launch: Launch, probe: &Probe, step: &Step) -> Result<bool> {
-        launch.args.extend(site.spec.extra_args.get(self.row.name).cloned().unwrap_or_default());
+    fn ensure_process(
+        &self,
+        site: &Site<'_>,
+        mut launch: Launch,
+        probe: &Probe,
+        step: &Step,
+    ) -> Result<bool> {
+        launch.args.extend(
+            site.spec
+                .extra_args
+                .get(self.row.name)
+                .cloned()
+                .unwrap_or_default(),
+        );
         let program = program(&self.row.source)?;
         let network = site.home.network_namespace(&self.node.name);
-        let mounts = launch.in_node_mounts.then(|| site.home.mount_namespace(&self.node.name));
+        let mounts = launch
+            .in_node_mounts
+            .then(|| site.home.mount_namespace(&self.node.name));
         let fingerprint = fingerprint(&program, &launch, &[Some(&network), mounts.as_ref()]);
         let recorded = self.recorded(site.home);
         let runs_as_wanted = recorded.alive().is_some() && recorded.has_fingerprint(&fingerprint);
@@ -116,7 +148,12 @@ impl Instance<'_> {
                 bail!("{} ended by itself while it was starting", self.key());
             }
             if Instant::now() > deadline {
-                bail!("{} does not serve at {} after {} s", self.key(), probe.describe(), PATIENCE.as_secs());
+                bail!(
+                    "{} does not serve at {} after {} s",
+                    self.key(),
+                    probe.describe(),
+                    PATIENCE.as_secs()
+                );
             }
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -133,7 +170,7 @@ pub fn bring_up(home: &Home, spec: &Spec, plan: &Plan, progress: &Progress) -> R
             let board = &board;
             scope.spawn(move || {
                 if board.wait_for(&instance.dependencies()) {
-                    board.report(instance.key(), instance.ensure(home, spec, plan, progress));
+                    board.report(instance.key(), instance.ensure(home, spec, progress));
                 }
             });
         }
@@ -142,8 +179,8 @@ pub fn bring_up(home: &Home, spec: &Spec, plan: &Plan, progress: &Progress) -> R
 }
 
 /// Starts one process and waits until it serves.
-pub fn start_one(home: &Home, spec: &Spec, plan: &Plan, instance: &Instance<'_>, progress: &Progress) -> Result<()> {
-    instance.ensure(home, spec, plan, progress)
+pub fn start_one(home: &Home, spec: &Spec, instance: &Instance<'_>, progress: &Progress) -> Result<()> {
+    instance.ensure(home, spec, progress)
 }
 
 /// Who is ready, and what failed first.
@@ -156,7 +193,9 @@ struct Board {
 impl Board {
     /// False when something failed: there is nothing left to wait for.
     fn wait_for(&self, keys: &[String]) -> bool {
-        let Ok(state) = self.state.lock() else { return false };
+        let Ok(state) = self.state.lock() else {
+            return false;
+        };
         let waited = self.changed.wait_while(state, |(ready, failure)| {
             failure.is_none() && !keys.iter().all(|key| ready.contains(key))
         });
@@ -170,7 +209,9 @@ impl Board {
                     state.0.insert(key);
                 }
                 Err(error) => {
-                    state.1.get_or_insert(error.context(format!("{key} did not come up")));
+                    state
+                        .1
+                        .get_or_insert(error.context(format!("{key} did not come up")));
                 }
             }
         }
@@ -178,7 +219,10 @@ impl Board {
     }
 
     fn into_result(self) -> Result<()> {
-        let state = self.state.into_inner().map_err(|_| anyhow!("a starting thread died"))?;
+        let state = self
+            .state
+            .into_inner()
+            .map_err(|_| anyhow!("a starting thread died"))?;
         state.1.map_or(Ok(()), Err)
     }
 }
@@ -193,15 +237,20 @@ fn name_on(row: &Row, node: &Node) -> String {
 fn program(source: &Source) -> Result<PathBuf> {
     match source {
         Source::Go(program) => binaries::path(program),
-        Source::Debian(program, _) => packages::find(program).with_context(|| format!("{program} is not installed")),
+        Source::Debian(program, _) => {
+            packages::find(program).with_context(|| format!("{program} is not installed"))
+        }
         Source::Testbed(_) => bail!("it has no program"),
     }
 }
 
 /// What a running process must match: its program, flags, configuration and the namespaces it lives in.
 fn fingerprint(program: &std::path::Path, launch: &Launch, homes: &[Option<&PathBuf>]) -> String {
-    let labels: Vec<String> =
-        homes.iter().flatten().map(|path| namespaces::label(path).unwrap_or_default()).collect();
+    let labels: Vec<String> = homes
+        .iter()
+        .flatten()
+        .map(|path| namespaces::label(path).unwrap_or_default())
+        .collect();
     let mut parts: Vec<&[u8]> = vec![program.as_os_str().as_encoded_bytes()];
     parts.extend(launch.args.iter().map(String::as_bytes));
     parts.extend(launch.files.iter().map(|(_, content)| content.as_bytes()));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::command::{command, run, run_with_input};
-use crate::plan::{Cluster, Node, Plan};
+use crate::plan::{Cluster, Node};
 use crate::spec::Spec;
 use crate::state::Home;
 use crate::{binaries, kubeconfig};
@@ -14,7 +14,6 @@ use crate::{binaries, kubeconfig};
 pub struct Site<'a> {
     pub home: &'a Home,
     pub spec: &'a Spec,
-    pub plan: &'a Plan,
     pub cluster: &'a Cluster,
     /// The node itself, or the first one for what belongs to the cluster.
     pub node: &'a Node,
@@ -36,7 +35,9 @@ impl Site<'_> {
     }
 
     pub fn kubeconfig_of(&self, client: &str) -> Result<String> {
-        Ok(kubeconfig::of_client(self.home, self.cluster, client)?.display().to_string())
+        Ok(kubeconfig::of_client(self.home, self.cluster, client)?
+            .display()
+            .to_string())
     }
 
     /// `kubectl` as the cluster's administrator.
@@ -46,7 +47,14 @@ impl Site<'_> {
 
     pub fn apply(&self, manifest: &str) -> Result<()> {
         let mut apply = self.kubectl()?;
-        apply.args(["apply", "--server-side", "--force-conflicts", "--field-manager=testbed", "-f", "-"]);
+        apply.args([
+            "apply",
+            "--server-side",
+            "--force-conflicts",
+            "--field-manager=testbed",
+            "-f",
+            "-",
+        ]);
         run_with_input(&mut apply, manifest)
             .with_context(|| format!("cannot create the testbed's objects in {}", self.cluster.name))?;
         Ok(())
@@ -54,7 +62,11 @@ impl Site<'_> {
 
     /// One value of an object, empty when it is absent.
     pub fn get(&self, object: &[&str], jsonpath: &str) -> Result<String> {
-        run(self.kubectl()?.arg("get").args(object).args(["--ignore-not-found", "-o", &format!("jsonpath={jsonpath}")]))
+        run(self.kubectl()?.arg("get").args(object).args([
+            "--ignore-not-found",
+            "-o",
+            &format!("jsonpath={jsonpath}"),
+        ]))
     }
 }
 
@@ -62,7 +74,10 @@ impl Site<'_> {
 pub fn kubectl(home: &Home, cluster: &Cluster) -> Result<Command> {
     let mut kubectl = command(binaries::path("kubectl")?);
     kubectl.env("KUBECONFIG", home.kubeconfig(&cluster.name));
-    kubectl.env("KUBECACHEDIR", home.cluster_dir(&cluster.name).join("kubectl-cache"));
+    kubectl.env(
+        "KUBECACHEDIR",
+        home.cluster_dir(&cluster.name).join("kubectl-cache"),
+    );
     for proxy in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
         kubectl.env_remove(proxy);
     }

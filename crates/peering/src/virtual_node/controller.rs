@@ -1,0 +1,343 @@
+//! Decides, per VirtualNode, what is next: make what is missing, take back what is no longer wanted, tell the user.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
+use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{Api, Patch, PatchParams};
+use kube::runtime::watcher;
+use kube::{Client, Resource, ResourceExt};
+use serde_json::json;
+use spillway_api::core::ClusterId;
+use spillway_api::offloading::{VirtualNode, VkOptionsTemplate, VkOptionsTemplateSpec};
+use spillway_api::well_known::{field_manager, finalizer, label};
+use spillway_operator::error::found;
+use spillway_operator::metrics::ControllerMetrics;
+use spillway_operator::workers::{self, Action, Limits};
+use spillway_operator::{Categorised, Category, Index, ObjectKey, Queue};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::children::{Child, ChildKind, Children, MadeFor};
+use super::error::Error;
+use super::forge::{self, Inputs, Names};
+use super::merge;
+use super::observe::{KubeletPod, NodeSeen};
+use super::status::{self, Observation, Stage};
+use crate::watches::{Selection, Watching};
+
+pub struct Controller {
+    pub(super) client: Client,
+    pub(super) queue: Arc<Queue<ObjectKey>>,
+    home: watch::Receiver<Option<ClusterId>>,
+    default_options: ObjectKey,
+    pub(super) virtual_nodes: Arc<Index<VirtualNode>>,
+    options: Arc<Index<VkOptionsTemplateSpec>>,
+    pub(super) service_accounts: Children,
+    pub(super) role_bindings: Children,
+    pub(super) cluster_bindings: Children,
+    pub(super) deployments: Children,
+    pub(super) pods: Arc<Index<KubeletPod>>,
+    pub(super) nodes: Arc<Index<NodeSeen>>,
+}
+
+impl Controller {
+    pub fn watch(
+        client: Client,
+        home: watch::Receiver<Option<ClusterId>>,
+        default_options: ObjectKey,
+        watching: &mut Watching<'_>,
+    ) -> anyhow::Result<Self> {
+        let controller = Self {
+            client,
+            queue: Arc::default(),
+            home,
+            default_options,
+            virtual_nodes: Arc::default(),
+            options: Arc::default(),
+            service_accounts: Children::default(),
+            role_bindings: Children::default(),
+            cluster_bindings: Children::default(),
+            deployments: Children::default(),
+            pods: Arc::default(),
+            nodes: Arc::default(),
+        };
+        let queue = controller.queue.clone();
+        watching.open(
+            Selection::everywhere("virtualnodes", labelled("")),
+            controller.virtual_nodes.clone(),
+            Some,
+            move |key| queue.add(key),
+        )?;
+        let all = controller.enqueue_all();
+        watching.open(
+            Selection::everywhere("vkoptionstemplates", labelled("")),
+            controller.options.clone(),
+            |template: VkOptionsTemplate| Some(template.spec),
+            move |_| all(None),
+        )?;
+        let all = controller.enqueue_all();
+        let virtual_only = format!("{}={}", label::NODE_TYPE, label::NODE_TYPE_VIRTUAL);
+        watching.open(
+            Selection::everywhere("nodes", labelled(&virtual_only)),
+            controller.nodes.clone(),
+            |node: Node| NodeSeen::of(&node),
+            move |key| all(Some(key)),
+        )?;
+        controller.open::<ServiceAccount>(watching, "serviceaccounts", &controller.service_accounts)?;
+        controller.open::<RoleBinding>(watching, "rolebindings", &controller.role_bindings)?;
+        controller.open::<ClusterRoleBinding>(watching, "clusterrolebindings", &controller.cluster_bindings)?;
+        controller.open::<Deployment>(watching, "deployments", &controller.deployments)?;
+        let (pods, queue, made_for) = (controller.pods.clone(), controller.queue.clone(), MadeFor::default());
+        let noted = made_for.clone();
+        watching.open(
+            Selection::everywhere("pods", labelled(&component())),
+            controller.pods.clone(),
+            move |pod: Pod| Some(KubeletPod::of(&pod, noted.note(&pod)?)),
+            move |key| {
+                let virtual_node = made_for.of(&key, pods.get(&key).is_some());
+                virtual_node.into_iter().for_each(|key| queue.add(key));
+            },
+        )?;
+        Ok(controller)
+    }
+
+    fn open<K: ChildKind>(
+        &self,
+        watching: &mut Watching<'_>,
+        resource: &'static str,
+        children: &Children,
+    ) -> anyhow::Result<()> {
+        let (index, queue, made_for) = (children.index.clone(), self.queue.clone(), MadeFor::default());
+        let noted = made_for.clone();
+        watching.open(
+            Selection::everywhere(resource, labelled(&component())),
+            children.index.clone(),
+            move |object: K| {
+                noted.note(&object)?;
+                Some(Child::of(&object))
+            },
+            move |key| {
+                let virtual_node = made_for.of(&key, index.get(&key).is_some());
+                virtual_node.into_iter().for_each(|key| queue.add(key));
+            },
+        )
+    }
+
+    /// Asks for every VirtualNode to be looked at, or for those of one Node's name.
+    fn enqueue_all(&self) -> impl Fn(Option<ObjectKey>) + Send + Sync + 'static {
+        let (queue, virtual_nodes) = (self.queue.clone(), self.virtual_nodes.clone());
+        move |node| {
+            for key in virtual_nodes.keys() {
+                if node.as_ref().is_none_or(|node| node.name == key.name) {
+                    queue.add(key);
+                }
+            }
+        }
+    }
+
+    pub async fn run(self, metrics: ControllerMetrics, stop: CancellationToken) {
+        let (queue, all, mut home) = (self.queue.clone(), self.enqueue_all(), self.home.clone());
+        let controller = Arc::new(self);
+        let work = workers::run(queue, Limits::default(), metrics, stop.clone(), move |key| {
+            let controller = controller.clone();
+            async move { controller.reconcile(&key).await }
+        });
+        let told_of_home = async {
+            while home.changed().await.is_ok() {
+                all(None);
+            }
+            stop.cancelled().await;
+        };
+        tokio::select! {
+            () = work => {}
+            () = told_of_home => {}
+        }
+    }
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Action, Error> {
+        let Some(virtual_node) = self.virtual_nodes.get(key) else {
+            return Ok(Action::Await);
+        };
+        if virtual_node.meta().deletion_timestamp.is_some() {
+            return self.remove(key, &virtual_node).await;
+        }
+        let options = self.options_of(&virtual_node);
+        match self.establish(key, &virtual_node, options.as_deref()).await {
+            Ok((stage, action)) => {
+                self.report(key, &virtual_node, options.as_deref(), stage).await?;
+                Ok(action)
+            }
+            Err(error) if error.category() == Category::Permanent => {
+                let stage = Stage::Blocked {
+                    reason: error.reason(),
+                    message: error.to_string(),
+                };
+                self.report(key, &virtual_node, options.as_deref(), stage).await?;
+                match error {
+                    // A watch tells when it is mended; only a foreign object in the way is not watched.
+                    Error::Blocked { reason, .. } if reason != "NameTaken" => Ok(Action::Await),
+                    error => Err(error),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn establish(
+        &self,
+        key: &ObjectKey,
+        virtual_node: &VirtualNode,
+        options: Option<&VkOptionsTemplateSpec>,
+    ) -> Result<(Stage, Action), Error> {
+        if let Some(other) = self.older_namesake(key, virtual_node) {
+            return Err(Error::blocked(
+                "NodeNameTaken",
+                format!("the VirtualNode {other} has the same name and is older: a Node can stand for one only"),
+            ));
+        }
+        let Some(options) = options else {
+            return Err(Error::blocked(
+                "VkOptionsTemplateNotFound",
+                format!("there is no VkOptionsTemplate {}", self.options_key(virtual_node)),
+            ));
+        };
+        let Some(home) = self.home.borrow().clone() else {
+            return Err(Error::blocked("ClusterIDUnknown", "the ID of this cluster is not known yet"));
+        };
+        let forged = forge::all(&Inputs {
+            virtual_node,
+            options,
+            home: &home,
+        })?;
+        self.set_finalizer(virtual_node, true).await?;
+        // Rights come first, so that the virtual-kubelet never starts without them.
+        let client = &self.client;
+        self.service_accounts.apply(client, &forged.service_account).await?;
+        self.cluster_bindings.apply(client, &forged.cluster_binding).await?;
+        self.role_bindings.apply(client, &forged.tenant_binding).await?;
+        self.role_bindings.apply(client, &forged.node_lease_binding).await?;
+        self.deployments.apply(client, &forged.deployment).await?;
+        if forge::creates_node(virtual_node, options) {
+            return Ok((Stage::Made, Action::Await));
+        }
+        self.unmake_node(key, virtual_node).await
+    }
+
+    /// Two VirtualNodes of one name would be one Node: the older one has it.
+    pub(super) fn older_namesake(&self, key: &ObjectKey, virtual_node: &VirtualNode) -> Option<ObjectKey> {
+        let age = |key: &ObjectKey, virtual_node: &VirtualNode| {
+            let created = virtual_node.creation_timestamp().map(|time| time.0);
+            (created, key.clone())
+        };
+        let own = age(key, virtual_node);
+        let namesakes = self.virtual_nodes.keys().into_iter();
+        namesakes
+            .filter(|other| other.name == key.name && other != key)
+            .find(|other| self.virtual_nodes.get(other).is_some_and(|node| age(other, &node) < own))
+    }
+
+    fn options_key(&self, virtual_node: &VirtualNode) -> ObjectKey {
+        let reference = virtual_node.spec.vk_options_template_ref.as_ref();
+        let named = reference.and_then(|reference| {
+            let name = reference.name.as_deref().filter(|name| !name.is_empty())?;
+            let namespace = reference.namespace.clone().or_else(|| virtual_node.namespace());
+            Some(ObjectKey::new(namespace.unwrap_or_default(), name))
+        });
+        named.unwrap_or_else(|| self.default_options.clone())
+    }
+
+    pub(super) fn options_of(&self, virtual_node: &VirtualNode) -> Option<Arc<VkOptionsTemplateSpec>> {
+        self.options.get(&self.options_key(virtual_node))
+    }
+
+    /// Sets or releases the finalizer, on the very version of the list that was seen.
+    pub(super) async fn set_finalizer(&self, virtual_node: &VirtualNode, present: bool) -> Result<(), Error> {
+        let finalizers = virtual_node.finalizers();
+        if finalizers.iter().any(|name| name == finalizer::VIRTUAL_NODE) == present {
+            return Ok(());
+        }
+        let mut wanted: Vec<_> = finalizers
+            .iter()
+            .filter(|name| *name != finalizer::VIRTUAL_NODE)
+            .cloned()
+            .collect();
+        if present {
+            wanted.push(finalizer::VIRTUAL_NODE.to_owned());
+        }
+        let patch = json!({"metadata": {
+            "uid": virtual_node.uid(), "resourceVersion": virtual_node.resource_version(), "finalizers": wanted,
+        }});
+        let api = self.api(virtual_node);
+        let written = api
+            .patch(&virtual_node.name_any(), &written_by_us(), &Patch::Merge(patch))
+            .await;
+        found(written).map_err(Error::request("change the finalizer of the VirtualNode"))?;
+        Ok(())
+    }
+
+    pub(super) async fn report(
+        &self,
+        key: &ObjectKey,
+        virtual_node: &VirtualNode,
+        options: Option<&VkOptionsTemplateSpec>,
+        stage: Stage,
+    ) -> Result<(), Error> {
+        let deployment = self.deployments.index.get(&Names::of(key).in_tenant);
+        let pods = self.pods_of(key);
+        let node = self.node_of(virtual_node);
+        let observation = Observation {
+            virtual_node,
+            options,
+            rollout: deployment.as_ref().and_then(|child| child.rollout.as_ref()),
+            pods: &pods,
+            node: node.as_deref(),
+            stage,
+        };
+        let wanted = status::forge(&observation, Time(jiff::Timestamp::now()));
+        let live = json!(virtual_node.status.clone().unwrap_or_default());
+        let Some(patch) = merge::diff(&live, &json!(wanted)) else {
+            return Ok(());
+        };
+        let (api, name) = (self.api(virtual_node), virtual_node.name_any());
+        let patch = Patch::Merge(json!({"status": patch}));
+        let written = api.patch_status(&name, &written_by_us(), &patch).await;
+        found(written).map_err(Error::request("write the status of the VirtualNode"))?;
+        Ok(())
+    }
+
+    pub(super) fn pods_of(&self, virtual_node: &ObjectKey) -> Vec<KubeletPod> {
+        let pods = self.pods.keys().into_iter().filter_map(|key| self.pods.get(&key));
+        pods.filter(|pod| pod.virtual_node == *virtual_node)
+            .map(|pod| (*pod).clone())
+            .collect()
+    }
+
+    /// The Node of this VirtualNode: of its name, virtual, and leading to the same remote cluster.
+    pub(super) fn node_of(&self, virtual_node: &VirtualNode) -> Option<Arc<NodeSeen>> {
+        let node = self.nodes.get(&ObjectKey::new("", virtual_node.name_any()))?;
+        let cluster_id = virtual_node.spec.cluster_id.as_ref().map(ClusterId::as_str);
+        (node.cluster_id.as_deref() == cluster_id).then_some(node)
+    }
+
+    fn api(&self, virtual_node: &VirtualNode) -> Api<VirtualNode> {
+        Api::namespaced(self.client.clone(), &virtual_node.namespace().unwrap_or_default())
+    }
+}
+
+fn labelled(selector: &str) -> watcher::Config {
+    watcher::Config::default().labels(selector)
+}
+
+fn written_by_us() -> PatchParams {
+    PatchParams {
+        field_manager: Some(field_manager::PEERING.to_owned()),
+        ..PatchParams::default()
+    }
+}
+
+fn component() -> String {
+    format!("{}={}", label::COMPONENT, label::COMPONENT_VIRTUAL_KUBELET)
+}

@@ -1,0 +1,195 @@
+//! Remote pod status → local pod status, and the smallest patch that takes the local one there.
+
+use serde_json::{Value, json};
+use spillway_api::RawObject;
+use spillway_api::raw_pod::str_of;
+
+use super::digest::LocalDigest;
+
+/// Never written: the API server owns the one, the resource claim controller the other.
+const NOT_OURS: &[&str] = &["qosClass", "resourceClaimStatuses", "nominatedNodeName"];
+
+/// Lists of a pod status that a strategic merge patch merges by a key.
+const MERGED_LISTS: &[(&str, &str)] = &[("conditions", "type"), ("podIPs", "ip"), ("hostIPs", "ip")];
+
+/// Conditions that a kubelet writes; those of others are left alone.
+const OUR_CONDITIONS: &[&str] = &[
+    "PodScheduled",
+    "PodReadyToStartContainers",
+    "Initialized",
+    "ContainersReady",
+    "Ready",
+    "DisruptionTarget",
+    "PodResizePending",
+    "PodResizeInProgress",
+];
+
+const CONTAINER_LISTS: &[&str] = &[
+    "containerStatuses",
+    "initContainerStatuses",
+    "ephemeralContainerStatuses",
+];
+
+/// How a remote status is translated.
+#[derive(Clone, Debug, Default)]
+pub struct Mirror {
+    /// The address of this virtual node.
+    pub node_ip: Option<String>,
+}
+
+impl Mirror {
+    /// The status that the local pod should have.
+    pub fn status(&self, remote: &RawObject, recreations: i64, local: &LocalDigest) -> RawObject {
+        let mut status = remote.clone();
+        for field in NOT_OURS {
+            status.remove(*field);
+        }
+        set_generation(&mut status, local.generation);
+        self.set_host(&mut status);
+        for list in CONTAINER_LISTS {
+            for container in array(&mut status, list) {
+                add_restarts(container, recreations);
+            }
+        }
+        for condition in array(&mut status, "conditions") {
+            if let Some(condition) = condition.as_object_mut() {
+                set_generation(condition, local.generation);
+            }
+        }
+        status
+    }
+
+    /// The status of a pod that is held up before it could start.
+    pub fn waiting(&self, reason: &str, message: &str, local: &LocalDigest) -> RawObject {
+        let mut status = local.status.clone();
+        for field in NOT_OURS {
+            status.remove(*field);
+        }
+        status.insert("phase".to_owned(), json!("Pending"));
+        status.insert("reason".to_owned(), json!(reason));
+        status.insert("message".to_owned(), json!(message));
+        status
+    }
+
+    fn set_host(&self, status: &mut RawObject) {
+        match &self.node_ip {
+            Some(ip) if status.contains_key("hostIP") => {
+                status.insert("hostIP".to_owned(), json!(ip));
+                status.insert("hostIPs".to_owned(), json!([{"ip": ip}]));
+            }
+            _ => {
+                status.remove("hostIP");
+                status.remove("hostIPs");
+            }
+        }
+    }
+}
+
+fn array<'a>(status: &'a mut RawObject, field: &str) -> impl Iterator<Item = &'a mut Value> {
+    status
+        .get_mut(field)
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+}
+
+/// The generation that the remote saw is that of another object.
+fn set_generation(object: &mut RawObject, generation: Option<i64>) {
+    if object.remove("observedGeneration").is_some()
+        && let Some(generation) = generation
+    {
+        object.insert("observedGeneration".to_owned(), json!(generation));
+    }
+}
+
+fn add_restarts(container: &mut Value, recreations: i64) {
+    if let Some(count) = container.get_mut("restartCount") {
+        *count = json!(count.as_i64().unwrap_or(0) + recreations);
+    }
+}
+
+/// The strategic merge patch of the status from `now` to `wanted`, or `None` if nothing differs.
+pub fn patch(now: &RawObject, wanted: &RawObject) -> Option<RawObject> {
+    let mut patch = RawObject::new();
+    for (field, value) in wanted {
+        if now.get(field) == Some(value) {
+            continue;
+        }
+        match merge_key(field) {
+            Some(key) => {
+                let changes = list_changes(field, key, now.get(field), value);
+                if !changes.is_empty() {
+                    patch.insert(field.clone(), Value::Array(changes));
+                }
+            }
+            None => {
+                patch.insert(field.clone(), value.clone());
+            }
+        }
+    }
+    for field in now
+        .keys()
+        .filter(|field| !wanted.contains_key(*field) && !NOT_OURS.contains(&field.as_str()))
+    {
+        match merge_key(field) {
+            Some(key) => {
+                let changes = list_changes(field, key, now.get(field), &json!([]));
+                if !changes.is_empty() {
+                    patch.insert(field.clone(), Value::Array(changes));
+                }
+            }
+            None => {
+                patch.insert(field.clone(), Value::Null);
+            }
+        }
+    }
+    (!patch.is_empty()).then_some(patch)
+}
+
+fn merge_key(field: &str) -> Option<&'static str> {
+    MERGED_LISTS
+        .iter()
+        .find(|(list, _)| *list == field)
+        .map(|(_, key)| *key)
+}
+
+fn list_changes(field: &str, key: &str, now: Option<&Value>, wanted: &Value) -> Vec<Value> {
+    let empty = Vec::new();
+    let now = now.and_then(Value::as_array).unwrap_or(&empty);
+    let wanted = wanted.as_array().unwrap_or(&empty);
+    let named = |item: &Value| {
+        item.as_object()
+            .map(|item| str_of(item, key).to_owned())
+            .unwrap_or_default()
+    };
+    let mut changes: Vec<_> = wanted
+        .iter()
+        .filter(|item| !now.contains(item))
+        .map(|item| replaced(item, now, key))
+        .collect();
+    let gone = now
+        .iter()
+        .map(named)
+        .filter(|name| !wanted.iter().any(|item| named(item) == *name));
+    let gone = gone.filter(|name| field != "conditions" || OUR_CONDITIONS.contains(&name.as_str()));
+    changes.extend(gone.map(|name| json!({"$patch": "delete", key: name})));
+    changes
+}
+
+/// An item of a merged list is itself merged: what it no longer has must be named to be erased.
+fn replaced(item: &Value, now: &[Value], key: &str) -> Value {
+    let mut item = item.clone();
+    let before = now
+        .iter()
+        .find(|before| before.get(key) == item.get(key))
+        .and_then(Value::as_object);
+    if let (Some(item), Some(before)) = (item.as_object_mut(), before) {
+        for field in before.keys() {
+            item.entry(field.clone()).or_insert(Value::Null);
+        }
+    }
+    item
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,340 @@
+//! Puts the parts together.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use kube::Config;
+use kube::api::Api;
+use kube::runtime::watcher;
+use spillway_api::RawPod;
+use spillway_api::k8s::Node;
+use spillway_api::offloading::{NamespaceMap, VirtualNode};
+use spillway_api::well_known::label;
+use spillway_operator::client::{self, Cluster};
+use spillway_operator::health::{self, Gate, Readiness};
+use spillway_operator::leader::Election;
+use spillway_operator::metrics::Metrics;
+use spillway_operator::peer::{Peer, ProbeSettings};
+use spillway_operator::supervise::Supervisor;
+use spillway_operator::watches::Watches;
+use spillway_operator::workers::{self, Limits};
+use spillway_operator::{Index, ObjectKey, Queue, server};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::args::Args;
+use crate::node::forge::Facts;
+use crate::node::keeper::NodeKeeper;
+use crate::node::lease::Heartbeat;
+use crate::pods::controller::Controller;
+use crate::pods::digest::{self, LocalDigest};
+use crate::pods::forge::Context;
+use crate::pods::status::Mirror;
+use crate::remote::RemoteWatches;
+use crate::twins::Twins;
+
+const CREDENTIALS_CHECK: Duration = Duration::from_secs(10);
+const RETRY: Duration = Duration::from_secs(2);
+
+/// What several parts need.
+struct Shared {
+    args: Args,
+    metrics: Metrics,
+    readiness: Readiness,
+    home: Cluster,
+    stop: CancellationToken,
+}
+
+pub async fn run(args: Args) -> anyhow::Result<()> {
+    let (metrics, readiness) = (Metrics::default(), Readiness::default());
+    let mut supervisor = Supervisor::default();
+    let stop = supervisor.stop();
+    supervisor.spawn(
+        "metrics server",
+        server::run(
+            args.common.metrics_address,
+            metrics.clone(),
+            readiness.clone(),
+            stop.clone(),
+        ),
+    );
+    let home_config = client::config(args.common.kubeconfig.as_deref()).await?;
+    let away_config = client::config(Some(&args.foreign_kubeconfig)).await?;
+    let home = Cluster::local(&home_config, &metrics)?;
+    let away = Cluster::remote(&away_config, &metrics)?;
+    let shared = Shared {
+        args,
+        metrics,
+        readiness,
+        home,
+        stop,
+    };
+    supervisor.spawn(
+        "credentials",
+        watch_credentials(shared.args.clone(), shared.stop.clone()),
+    );
+    let starting = start(&mut supervisor, shared, home_config, away_config, away);
+    starting.await?;
+    supervisor.run().await
+}
+
+async fn start(
+    supervisor: &mut Supervisor,
+    shared: Shared,
+    home_config: Config,
+    away_config: Config,
+    away: Cluster,
+) -> anyhow::Result<()> {
+    let Shared {
+        args,
+        metrics,
+        readiness,
+        home,
+        stop,
+    } = &shared;
+    let Some(virtual_node) = virtual_node(&shared).await else {
+        return Ok(());
+    };
+    let context = Arc::new(Context {
+        node_name: args.nodename.clone(),
+        home_cluster_id: args.home_cluster_id.clone(),
+        foreign_cluster_id: args.foreign_cluster_id.clone(),
+        patch: virtual_node.spec.offloading_patch.clone().unwrap_or_default(),
+    });
+
+    let queue = Arc::new(Queue::default());
+    let settings = ProbeSettings {
+        interval: args.node_ping_interval,
+        timeout: args.node_ping_timeout,
+    };
+    let mut peer = Peer::new(away_config, away.connections.clone(), settings, metrics.clone());
+    let kicked = queue.clone();
+    peer.on_return(move || kicked.kick());
+    let (reach, kicks) = (peer.reach(), peer.kicks());
+    supervisor.spawn("probe of the remote API server", peer.run(stop.clone()));
+
+    let twins = Arc::new(Twins::default());
+    let locals = Arc::new(Index::default());
+    let (shadows, remotes) = (Arc::new(Index::default()), Arc::new(Index::default()));
+    let watches = Watches {
+        cluster: home,
+        metrics,
+        readiness,
+    };
+    let maps = watch_maps(supervisor, &watches, args, &twins, &queue, &locals)?;
+    let pods = {
+        let (queue, context) = (queue.clone(), context.clone());
+        let config = watcher::Config::default().fields(&format!("spec.nodeName={}", args.nodename));
+        let digest = move |pod: RawPod| digest::local(pod, &context);
+        watches.start(
+            supervisor,
+            "pods",
+            config,
+            Api::all,
+            &locals,
+            digest,
+            move |key| queue.add(key),
+        )?
+    };
+    let remote_watches = RemoteWatches {
+        cluster: away.clone(),
+        selector: context.selector(),
+        metrics: metrics.clone(),
+        kicks,
+        twins: twins.clone(),
+        queue: queue.clone(),
+        locals: locals.clone(),
+        shadows: shadows.clone(),
+        remotes: remotes.clone(),
+    };
+    supervisor.spawn("watches of the remote cluster", remote_watches.run(stop.clone()));
+
+    let changed = Arc::new(Notify::new());
+    let (virtual_nodes, nodes) = (Arc::new(Index::default()), Arc::new(Index::<Node>::default()));
+    let one = watcher::Config::default().fields(&format!("metadata.name={}", args.nodename));
+    let notify = |changed: &Arc<Notify>| {
+        let changed = changed.clone();
+        move |_| changed.notify_one()
+    };
+    let spec = |node: VirtualNode| Some(node.spec);
+    let tenant = |client| Api::namespaced(client, &args.tenant_namespace);
+    let listed = [
+        watches.start(
+            supervisor,
+            "virtualnodes",
+            one.clone(),
+            tenant,
+            &virtual_nodes,
+            spec,
+            notify(&changed),
+        )?,
+        watches.start(supervisor, "nodes", one, Api::all, &nodes, Some, notify(&changed))?,
+        pods,
+        maps,
+    ];
+
+    let facts = Facts {
+        name: args.nodename.clone(),
+        foreign_cluster_id: args.foreign_cluster_id.clone(),
+        node_ip: args.node_ip.clone(),
+        version: remote_version(&away).await,
+        extra_labels: args.node_extra_labels.0.clone(),
+        extra_annotations: args.node_extra_annotations.0.clone(),
+    };
+    let controller = Arc::new(Controller {
+        home: home.client.clone(),
+        away: away.client.clone(),
+        context,
+        mirror: Mirror {
+            node_ip: args.node_ip.clone(),
+        },
+        locals,
+        shadows,
+        remotes,
+        twins,
+    });
+    let (own_client, _) = Cluster::separate(&home_config, "local", metrics)?;
+    let heartbeat = Heartbeat {
+        client: own_client.clone(),
+        node_name: args.nodename.clone(),
+        duration: args.node_lease_duration,
+        nodes: nodes.clone(),
+    };
+    let keeper = NodeKeeper {
+        client: own_client.clone(),
+        facts,
+        virtual_nodes,
+        virtual_node: ObjectKey::new(args.tenant_namespace.as_str(), args.nodename.as_str()),
+        nodes,
+        reach,
+        changed,
+    };
+    let name = format!("virtual-kubelet-{}", args.nodename);
+    let election = Election::new(
+        own_client,
+        &args.tenant_namespace,
+        &name,
+        args.common.identity(),
+        metrics.clone(),
+    );
+    let (reconciles, create_node, stop) = (metrics.controller("pods"), args.create_node, stop.clone());
+    let leads = readiness.gate("lease of this virtual node");
+    supervisor.spawn(
+        "virtual node",
+        election.lead(stop.clone(), async move {
+            leads.open();
+            if !health::all_opened(&listed, &stop).await {
+                return;
+            }
+            let node = async {
+                if create_node {
+                    tokio::join!(keeper.run(stop.clone()), heartbeat.run(stop.clone()));
+                }
+            };
+            let work = workers::run(
+                queue,
+                Limits {
+                    concurrency: 256,
+                    ..Limits::default()
+                },
+                reconciles,
+                stop.clone(),
+                move |key| {
+                    let controller = controller.clone();
+                    async move { controller.reconcile(key).await }
+                },
+            );
+            tokio::join!(node, work);
+        }),
+    );
+    Ok(())
+}
+
+/// Waits for the VirtualNode that this process serves; `None` if told to stop first.
+async fn virtual_node(shared: &Shared) -> Option<VirtualNode> {
+    let Shared {
+        args,
+        readiness,
+        home,
+        stop,
+        ..
+    } = shared;
+    let found = readiness.gate(format!("VirtualNode {}/{}", args.tenant_namespace, args.nodename));
+    let api = Api::<VirtualNode>::namespaced(home.client.clone(), &args.tenant_namespace);
+    while !stop.is_cancelled() {
+        match api.get(&args.nodename).await {
+            Ok(virtual_node) => {
+                found.open();
+                return Some(virtual_node);
+            }
+            Err(error) => tracing::warn!(%error, "the VirtualNode cannot be read"),
+        }
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = tokio::time::sleep(RETRY) => {}
+        }
+    }
+    None
+}
+
+/// Follows the NamespaceMap of the remote cluster; a change wakes every pod.
+fn watch_maps(
+    supervisor: &mut Supervisor,
+    watches: &Watches<'_>,
+    args: &Args,
+    twins: &Arc<Twins>,
+    queue: &Arc<Queue<ObjectKey>>,
+    locals: &Arc<Index<LocalDigest>>,
+) -> anyhow::Result<Gate> {
+    let config = watcher::Config::default().labels(&format!(
+        "{}={}",
+        label::REMOTE_CLUSTER_ID,
+        args.foreign_cluster_id
+    ));
+    let maps = Arc::new(Index::<NamespaceMap>::default());
+    let (followed, twins, queue, locals) = (maps.clone(), twins.clone(), queue.clone(), locals.clone());
+    let own = args.foreign_cluster_id.clone();
+    let follow = move |key: ObjectKey| {
+        if *key.name != *own {
+            return; // clients and peering name it after the remote cluster; any other is not ours to follow
+        }
+        twins.follow(followed.get(&key).as_deref());
+        locals.keys().into_iter().for_each(|key| queue.add(key));
+    };
+    let tenant = args.tenant_namespace.clone();
+    let api = move |client| Api::namespaced(client, &tenant);
+    watches.start(supervisor, "namespacemaps", config, api, &maps, Some, follow)
+}
+
+/// The version that the remote API server tells; a remote that is away at the start is shown without one.
+async fn remote_version(away: &Cluster) -> String {
+    match tokio::time::timeout(Duration::from_secs(5), away.client.apiserver_version()).await {
+        Ok(Ok(info)) => info.git_version,
+        _ => String::new(),
+    }
+}
+
+/// Credentials that were renewed are taken over by a restart, which by contract touches no pod.
+async fn watch_credentials(args: Args, stop: CancellationToken) -> anyhow::Result<()> {
+    let path = &args.foreign_kubeconfig;
+    let read = || std::fs::read(path).with_context(|| format!("cannot read {}", path.display()));
+    let first = read()?;
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = tokio::time::sleep(CREDENTIALS_CHECK) => {}
+        }
+        match read() {
+            Ok(now) if now != first => {
+                tracing::info!("the credentials of the remote cluster were renewed: restarting with them");
+                stop.cancel();
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(
+                error = format!("{error:#}"),
+                "the credentials cannot be read again"
+            ),
+        }
+    }
+}
