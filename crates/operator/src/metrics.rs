@@ -27,7 +27,7 @@ struct Families {
     requests: IntCounterVec,
     request_duration: HistogramVec,
     leader: IntGauge,
-    peer_reachable: IntGauge,
+    peer_reachable: IntGaugeVec,
 }
 
 impl Default for Metrics {
@@ -108,10 +108,7 @@ impl Default for Metrics {
             ),
             peer_reachable: register(
                 &registry,
-                single(
-                    "peer_reachable",
-                    "1 while the remote API server answers its probe",
-                ),
+                gauge("peer_reachable", "1 while the API server of that cluster answers its probe", &["cluster"]),
             ),
             registry,
         };
@@ -163,8 +160,8 @@ impl Metrics {
         self.0.leader.set(i64::from(leads));
     }
 
-    pub fn peer_reachable(&self, reachable: bool) {
-        self.0.peer_reachable.set(i64::from(reachable));
+    pub fn peer_reachable(&self, cluster: &str, reachable: bool) {
+        self.0.peer_reachable.with_label_values(&[cluster]).set(i64::from(reachable));
     }
 
     /// The text format that Prometheus scrapes.
@@ -260,7 +257,7 @@ mod tests {
         metrics.undecodable("remote", "pods");
         metrics.request("remote", "POST", "201", Duration::from_millis(1));
         metrics.leader(true);
-        metrics.peer_reachable(true);
+        metrics.peer_reachable("remote", true);
         let text = metrics.render();
         for line in [
             "spillway_reconcile_total{controller=\"pods\",outcome=\"ok\"} 1",
@@ -272,7 +269,7 @@ mod tests {
             "spillway_undecodable_objects_total{cluster=\"remote\",resource=\"pods\"} 1",
             "spillway_api_requests_total{cluster=\"remote\",code=\"201\",method=\"POST\"} 1",
             "spillway_leader 1",
-            "spillway_peer_reachable 1",
+            "spillway_peer_reachable{cluster=\"remote\"} 1",
             "process_resident_memory_bytes",
         ] {
             assert!(text.contains(line), "{line} is missing in:\n{text}");

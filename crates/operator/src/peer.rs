@@ -112,7 +112,7 @@ impl Peer {
 
     fn note(&self, begun: Instant, answer: Result<(), Failure>) -> Duration {
         let before = self.reach.borrow().clone();
-        self.metrics.peer_reachable(answer.is_ok());
+        self.metrics.peer_reachable("remote", answer.is_ok());
         match (answer, before) {
             (Ok(()), Reach::Reachable) => self.settings.interval,
             (Ok(()), Reach::Unknown) => {

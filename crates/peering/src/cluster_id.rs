@@ -54,7 +54,11 @@ fn forge(id: &ClusterId) -> ConfigMap {
     ConfigMap {
         metadata: ObjectMeta {
             name: Some(CONFIG_MAP.to_owned()),
-            labels: Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()),
+            labels: Some(
+                labels
+                    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                    .into(),
+            ),
             ..ObjectMeta::default()
         },
         data: Some([(name::CLUSTER_ID_KEY.to_owned(), id.to_string())].into()),
@@ -119,15 +123,21 @@ impl Identity {
         let queue = Arc::new(Queue::default());
         let known = watch::Sender::new(None);
         let gate = watching
+            .watches
             .readiness
             .gate(format!("the cluster's ID in the ConfigMap {key}"));
         // By name, so that the right to read just this one is enough.
         let by_name = watcher::Config::default().fields(&format!("metadata.name={CONFIG_MAP}"));
-        let selection = Selection::within(&self.namespace, "configmaps", by_name);
+        let namespace = self.namespace.clone();
+        let selection = Selection {
+            resource: "configmaps",
+            config: by_name,
+            api: move |client| Api::namespaced(client, &namespace),
+        };
         let (seen, woken, tell) = (index.clone(), queue.clone(), known.clone());
         watching.open(
             selection,
-            index.clone(),
+            &index,
             |config_map: ConfigMap| Some(read(&config_map)),
             move |key| {
                 if let Some(Ok(id)) = seen.get(&key).as_deref() {
@@ -196,7 +206,12 @@ impl Keeper {
 
     /// What it was before comes first: a ConfigMap deleted by mistake must not rename the cluster.
     async fn choose(&self) -> Result<ClusterId, Error> {
-        if let Some(id) = self.known.borrow().clone().or_else(|| self.identity.wanted.clone()) {
+        if let Some(id) = self
+            .known
+            .borrow()
+            .clone()
+            .or_else(|| self.identity.wanted.clone())
+        {
             return Ok(id);
         }
         let namespace = Api::<Namespace>::all(self.identity.client.clone())
@@ -211,7 +226,9 @@ impl Keeper {
 enum Error {
     #[error("{0}")]
     Unusable(String),
-    #[error("cannot read the namespace kube-system, from whose UID the cluster's ID is derived (or give --cluster-id): {source}")]
+    #[error(
+        "cannot read the namespace kube-system, from whose UID the cluster's ID is derived (or give --cluster-id): {source}"
+    )]
     Derive { source: kube::Error },
     #[error("cannot create the ConfigMap {CONFIG_MAP}: {source}")]
     Create { source: kube::Error },
@@ -262,7 +279,11 @@ mod tests {
 
     #[test]
     fn an_unusable_config_map_says_what_to_do() {
-        assert!(read(&ConfigMap::default()).unwrap_err().contains("has no key CLUSTER_ID"));
+        assert!(
+            read(&ConfigMap::default())
+                .unwrap_err()
+                .contains("has no key CLUSTER_ID")
+        );
         let mut bad = forge(&"home".into());
         bad.data = Some([("CLUSTER_ID".to_owned(), "Not One".to_owned())].into());
         assert!(read(&bad).unwrap_err().contains("not a DNS label"));

@@ -10,14 +10,17 @@ mod watches;
 use clap::{Parser, ValueEnum};
 use spillway_api::core::ClusterId;
 use spillway_api::well_known::{field_manager, name};
+use spillway_operator::ObjectKey;
 use spillway_operator::args::CommonArgs;
 use spillway_operator::client::{self, Cluster};
-use spillway_operator::health::Readiness;
+use spillway_operator::health::{self, Readiness};
 use spillway_operator::leader::Election;
 use spillway_operator::metrics::Metrics;
 use spillway_operator::server;
 use spillway_operator::supervise::Supervisor;
-use spillway_operator::ObjectKey;
+use spillway_operator::watches::Watches;
+
+use crate::watches::Watching;
 
 /// What this cluster is to its peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -89,10 +92,19 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
             stop.clone(),
         ),
     );
-    let mut watching = watches::Watching::new(&cluster, &metrics, &readiness, &mut supervisor);
+    let mut watching = Watching {
+        watches: Watches {
+            cluster: &cluster,
+            metrics: &metrics,
+            readiness: &readiness,
+        },
+        supervisor: &mut supervisor,
+        synced: Vec::new(),
+    };
 
     // A wrong --cluster-id is told at once, also by an instance that waits for the lease of a working one.
-    let identity = cluster_id::Identity::new(cluster.client.clone(), &args.namespace, args.cluster_id.clone());
+    let identity =
+        cluster_id::Identity::new(cluster.client.clone(), &args.namespace, args.cluster_id.clone());
     identity.refuse_contradiction().await?;
     let identity = identity.watch(&mut watching)?;
     let virtual_nodes = if args.role.consumes() {
@@ -109,7 +121,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     } else {
         None
     };
-    let synced = watching.synced();
+    let synced = watching.synced;
 
     // Instances that wait for the lease have their lists ready, and are Ready: an upgrade needs no gap.
     let election = Election::new(
@@ -121,9 +133,8 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     );
     let ended = stop.clone();
     let work = async move {
-        tokio::select! {
-            () = ended.cancelled() => return,
-            () = synced => {}
+        if !health::all_opened(&synced, &ended).await {
+            return;
         }
         let virtual_nodes = async {
             if let Some(controller) = virtual_nodes {
@@ -151,7 +162,12 @@ mod tests {
 
     #[test]
     fn flags_are_checked_before_anything_runs() {
-        let args = parse(&["--role=consumer", "--vk-options-template=a/b", "--cluster-id=home"]).unwrap();
+        let args = parse(&[
+            "--role=consumer",
+            "--vk-options-template=a/b",
+            "--cluster-id=home",
+        ])
+        .unwrap();
         assert!(args.role.consumes());
         assert_eq!(args.vk_options_template, Some(ObjectKey::new("a", "b")));
         assert!(!parse(&["--role=provider"]).unwrap().role.consumes());

@@ -109,13 +109,16 @@ async fn start(
         timeout: args.node_ping_timeout,
     };
     let mut peer = Peer::new(away_config, away.connections.clone(), settings, metrics.clone());
-    let kicked = queue.clone();
-    peer.on_return(move || kicked.kick());
+    let locals = Arc::new(Index::default());
+    let (kicked, woken) = (queue.clone(), locals.clone());
+    peer.on_return(move || {
+        kicked.kick();
+        woken.keys().into_iter().for_each(|key| kicked.add(key));
+    });
     let (reach, kicks) = (peer.reach(), peer.kicks());
     supervisor.spawn("probe of the remote API server", peer.run(stop.clone()));
 
     let twins = Arc::new(Twins::default());
-    let locals = Arc::new(Index::default());
     let (shadows, remotes) = (Arc::new(Index::default()), Arc::new(Index::default()));
     let watches = Watches {
         cluster: home,
@@ -193,6 +196,7 @@ async fn start(
         shadows,
         remotes,
         twins,
+        reach: reach.clone(),
     });
     let (own_client, _) = Cluster::separate(&home_config, "local", metrics)?;
     let heartbeat = Heartbeat {

@@ -8,8 +8,8 @@ use crate::lock::DirLock;
 use crate::plan::Plan;
 use crate::process::Recorded;
 use crate::progress::Progress;
-use crate::state::{self, Home, Record};
-use crate::{cgroup, namespaces, net, sweep};
+use crate::state::{self, Home};
+use crate::{cgroup, namespaces, net, paths, sweep};
 
 /// Removes the testbed, however far it had come; that there is none is fine.
 pub fn take_down(home: &Home, progress: &Progress) -> Result<()> {
@@ -31,7 +31,8 @@ pub fn take_down(home: &Home, progress: &Progress) -> Result<()> {
         run(namespaces::umount().arg("--lazy").arg(mount))?;
     }
     cgroup::remove(&home.cgroup())?;
-    remove_files(home, record.as_ref())?;
+    paths::release(home)?;
+    remove_files(home)?;
     drop(lock);
     step.done("gone");
     Ok(())
@@ -54,7 +55,7 @@ fn kill_recorded(home: &Home) -> Result<()> {
 }
 
 /// The record goes last: a crash on the way leaves a testbed that can still be taken down.
-fn remove_files(home: &Home, record: Option<&Record>) -> Result<()> {
+fn remove_files(home: &Home) -> Result<()> {
     let _list = DirLock::acquire(&state::root(), "the list of testbeds")?;
     let content = fs::read_dir(&home.dir).with_context(|| format!("cannot read {}", home.dir.display()))?;
     for entry in content {
@@ -63,32 +64,8 @@ fn remove_files(home: &Home, record: Option<&Record>) -> Result<()> {
             state::remove(&path)?;
         }
     }
-    hand_over_directories(home, record)?;
     state::remove(&home.dir)?;
     // Only the last one takes the common folder along.
     let _ = fs::remove_dir(state::root());
-    Ok(())
-}
-
-/// Mount points on the host go with the last testbed: removing one detaches what others have mounted there.
-fn hand_over_directories(home: &Home, record: Option<&Record>) -> Result<()> {
-    let Some(record) = record else { return Ok(()) };
-    let heir = state::names()?.into_iter().find(|name| *name != home.name);
-    match heir {
-        Some(heir) => {
-            let heir = Home::of(&heir)?;
-            let mut inherited = heir.record()?;
-            inherited
-                .made_directories
-                .extend(record.made_directories.iter().cloned());
-            heir.save(&inherited)?;
-        }
-        None => {
-            for dir in &record.made_directories {
-                // Whatever somebody put there since is not ours.
-                let _ = fs::remove_dir(dir);
-            }
-        }
-    }
     Ok(())
 }

@@ -18,6 +18,7 @@ mod namespaces;
 mod nat;
 mod net;
 mod packages;
+mod paths;
 mod plan;
 mod process;
 mod progress;

@@ -5,23 +5,14 @@
 //! with the namespace.
 
 use anyhow::{Context, Result};
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::command::{command, run};
+use crate::paths;
 use crate::state::{Home, remove, write_file};
-
-/// Host paths that a node sees its own version of: (host path, folder below the node's).
-const NODE_PATHS: [(&str, &str); 5] = [
-    ("/var/lib/kubelet", "kubelet"),
-    ("/var/log/containers", "container-logs"),
-    ("/var/lib/cni", "cni-state"),
-    ("/run/containerd", "containerd-run"),
-    ("/run/mount", "mount-notes"),
-];
 
 /// Makes the folder that namespaces are bound in: private, as a bound mount namespace must be.
 pub fn prepare(home: &Home) -> Result<()> {
@@ -46,19 +37,7 @@ pub fn ensure_network(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Folders that must exist on the host to be covered; those that had to be made are returned.
-pub fn ensure_node_paths() -> Result<BTreeSet<PathBuf>> {
-    let mut made = BTreeSet::new();
-    for (path, _) in NODE_PATHS {
-        if !Path::new(path).exists() {
-            fs::create_dir_all(path).with_context(|| format!("cannot make {path}"))?;
-            made.insert(PathBuf::from(path));
-        }
-    }
-    Ok(made)
-}
-
-/// The node's mount namespace, with its own versions of [`NODE_PATHS`].
+/// The node's mount namespace, with its own versions of [`paths::COVERED`].
 pub fn ensure_mount(home: &Home, node: &str) -> Result<()> {
     let namespace = home.mount_namespace(node);
     let finished = home.node_dir(node).join("mounts-made");
@@ -72,7 +51,7 @@ pub fn ensure_mount(home: &Home, node: &str) -> Result<()> {
     remove(&finished)?;
     File::create(&namespace).with_context(|| format!("cannot make {}", namespace.display()))?;
     let mut script = String::from("set -e\nmount --no-mtab --make-rshared /\n");
-    for (path, below) in NODE_PATHS {
+    for (path, below) in paths::COVERED {
         let own = home.node_dir(node).join(below);
         fs::create_dir_all(&own)?;
         script.push_str(&format!("mount --no-mtab --bind '{}' {path}\n", own.display()));

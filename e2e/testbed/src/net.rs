@@ -13,6 +13,14 @@ use crate::plan::{Cluster, Node, Plan};
 use crate::state::Home;
 use crate::{namespaces, nat};
 
+/// Loads what the kernel does not load by itself when it is first used; many kernels have it built in.
+pub fn load_modules() {
+    for module in ["br_netfilter", "overlay"] {
+        // Whether it is there shows when it is needed.
+        succeeds(command("modprobe").args(["-q", module]));
+    }
+}
+
 /// Makes what is missing of the whole network.
 pub fn ensure(home: &Home, plan: &Plan) -> Result<()> {
     namespaces::prepare(home)?;

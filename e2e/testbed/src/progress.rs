@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// A step that takes longer than this says so in plain output, again and again.
+/// A step that takes longer than this says so in plain output, again and again, ever less often.
 const REMINDER: Duration = Duration::from_secs(10);
 
 /// Cheap to clone; all clones write to the same place.
@@ -103,7 +103,7 @@ impl Step {
         let Ok(mut last) = self.last_line.lock() else {
             return;
         };
-        if last.elapsed() >= REMINDER {
+        if last.elapsed() >= REMINDER.max(self.started.elapsed() / 3) {
             *last = Instant::now();
             self.progress.say(&format!(
                 "{}: waiting for {what} ({:.0} s)",

@@ -20,9 +20,6 @@ const DEFAULT_ROOT: &str = "/var/lib/spillway-testbed";
 pub struct Record {
     pub slot: u8,
     pub spec: Spec,
-    /// Folders of the host that had to be made as mount points, removed with the last testbed.
-    #[serde(default)]
-    pub made_directories: BTreeSet<PathBuf>,
 }
 
 /// The folder of one testbed and the places in it.
@@ -160,23 +157,30 @@ pub fn root() -> PathBuf {
 }
 
 /// The names of all testbeds that exist, in order.
-pub fn names() -> Result<Vec<String>> {
+pub fn names() -> Vec<String> {
+    remains()
+        .into_iter()
+        .filter(|name| root().join(name).join("testbed.json").exists())
+        .collect()
+}
+
+/// As [`names`], and of those of which a crash left no more than a folder.
+pub fn remains() -> Vec<String> {
     let Ok(entries) = fs::read_dir(root()) else {
-        return Ok(Vec::new());
+        return Vec::new();
     };
     let mut names: Vec<String> = entries
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| root().join(name).join("testbed.json").exists())
         .collect();
     names.sort();
-    Ok(names)
+    names
 }
 
 /// Takes a slot whose addresses nobody on this machine uses, and remembers it before anything else is made.
 pub fn allocate(home: &Home, spec: &Spec, routes: &[ipnet::Ipv4Net]) -> Result<Record> {
     let _lock = DirLock::acquire(&root(), "the list of testbeds")?;
     let mut taken = BTreeSet::new();
-    for name in names()? {
+    for name in names() {
         taken.insert(Home::of(&name)?.record()?.slot);
     }
     let slot = (0..SLOTS)
@@ -188,7 +192,6 @@ pub fn allocate(home: &Home, spec: &Spec, routes: &[ipnet::Ipv4Net]) -> Result<R
     let record = Record {
         slot,
         spec: spec.clone(),
-        made_directories: BTreeSet::new(),
     };
     home.save(&record)?;
     Ok(record)

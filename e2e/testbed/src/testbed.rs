@@ -1,6 +1,6 @@
 //! The library's face: what tests and benchmarks call.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use ipnet::Ipv4Net;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ impl Testbed {
     }
 
     /// The names of all testbeds on this machine.
-    pub fn names() -> Result<Vec<String>> {
+    pub fn names() -> Vec<String> {
         crate::state::names()
     }
 
@@ -235,6 +235,10 @@ impl Testbed {
     /// Loads a docker-archive into every node, or into those of one cluster.
     pub fn load_image(&self, archive: &Path, cluster: Option<&str>) -> Result<()> {
         cluster.map(|name| self.cluster(name)).transpose()?;
+        ensure!(
+            self.record.spec.has_kubelets(),
+            "the testbed has only control planes: no node could use an image"
+        );
         let _lock = self.home.lock()?;
         for (_, node) in self
             .plan

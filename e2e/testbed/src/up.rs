@@ -3,16 +3,16 @@
 use anyhow::{Context, Result};
 
 use crate::cut::Cuts;
-use crate::lock::DirLock;
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::spec::Spec;
 use crate::state::{self, Home, Record};
-use crate::{binaries, certs, cgroup, kubeconfig, namespaces, net, packages, units};
+use crate::{binaries, certs, cgroup, kubeconfig, namespaces, net, packages, paths, units};
 
 /// Brings the testbed to at least the wanted shape. Every step finds out what is there already.
 pub fn bring_up(home: &Home, wanted: &Spec, progress: &Progress) -> Result<Record> {
     wanted.validate()?;
+    units::check_names(wanted.extra_args.keys())?;
     let (programs, _) = units::requirements(wanted);
     let to_build = programs
         .iter()
@@ -31,6 +31,7 @@ pub fn bring_up(home: &Home, wanted: &Spec, progress: &Progress) -> Result<Recor
     }
     let record = remember(home, existing, spec)?;
     let plan = Plan::new(record.slot, &record.spec);
+    net::load_modules();
     net::ensure(home, &plan).context("cannot make the testbed's network")?;
     Cuts::load(home)?
         .enforce(home, &plan)
@@ -40,6 +41,7 @@ pub fn bring_up(home: &Home, wanted: &Spec, progress: &Progress) -> Result<Recor
         kubeconfig::write(home, cluster, "admin", &home.kubeconfig(&cluster.name))?;
     }
     if record.spec.has_kubelets() {
+        paths::claim(home)?;
         for (_, node) in plan.nodes() {
             namespaces::ensure_mount(home, &node.name)?;
             cgroup::ensure(&home.node_cgroup(&node.name))?;
@@ -51,16 +53,10 @@ pub fn bring_up(home: &Home, wanted: &Spec, progress: &Progress) -> Result<Recor
 
 /// Writes down what is about to be made, so that a crash leaves nothing that nobody knows of.
 fn remember(home: &Home, existing: Option<Record>, spec: Spec) -> Result<Record> {
-    let mut record = match existing {
-        Some(existing) => Record { spec, ..existing },
-        None => state::allocate(home, &spec, &net::host_routes_in_use()?)?,
+    let Some(existing) = existing else {
+        return state::allocate(home, &spec, &net::host_routes_in_use()?);
     };
-    let _list = DirLock::acquire(&state::root(), "the list of testbeds")?;
-    if record.spec.has_kubelets() {
-        // Read again: a testbed that went away meanwhile may have left its folders to this one.
-        record.made_directories.extend(home.record()?.made_directories);
-        record.made_directories.extend(namespaces::ensure_node_paths()?);
-    }
+    let record = Record { spec, ..existing };
     home.save(&record)?;
     Ok(record)
 }

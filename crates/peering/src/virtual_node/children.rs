@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use spillway_api::well_known::{field_manager, label};
+use spillway_api::well_known::field_manager;
 use spillway_operator::error::found;
 use spillway_operator::{Index, ObjectKey};
 
@@ -120,7 +120,7 @@ impl Children {
         let api = K::api(client.clone(), &key.namespace);
         let what = format!("{} {key}", K::kind(&()));
         if seen.is_none() {
-            refuse_foreign(&api, &key, &what).await?;
+            refuse_foreign(&api, wanted, &what).await?;
         }
         let params = PatchParams::apply(field_manager::PEERING).force();
         let left = api
@@ -163,20 +163,25 @@ impl Children {
             }),
             ..DeleteParams::default()
         };
-        let deleted = K::api(client.clone(), &key.namespace).delete(&key.name, &params).await;
+        let deleted = K::api(client.clone(), &key.namespace)
+            .delete(&key.name, &params)
+            .await;
         found(deleted).map_err(Error::request(format!("delete {} {key}", K::kind(&()))))?;
         Ok(false)
     }
 }
 
-/// An object without our label was made by somebody else: it is neither adopted nor changed.
-async fn refuse_foreign<K: ChildKind>(api: &Api<K>, key: &ObjectKey, what: &str) -> Result<(), Error> {
-    let existing = found(api.get_metadata(&key.name).await).map_err(Error::request(format!("read {what}")))?;
+/// An object that was not made for this VirtualNode is neither adopted nor changed, whatever its labels say.
+async fn refuse_foreign<K: ChildKind>(api: &Api<K>, wanted: &K, what: &str) -> Result<(), Error> {
+    let existing = found(api.get_metadata(&wanted.name_any()).await);
+    let existing = existing.map_err(Error::request(format!("read {what}")))?;
     match existing {
-        Some(object) if !object.labels().contains_key(label::COMPONENT) => Err(Error::blocked(
-            "NameTaken",
-            format!("{what} exists and was not made by Spillway: rename or delete it"),
-        )),
+        Some(object) if object.annotations().get(MADE_FOR) != wanted.annotations().get(MADE_FOR) => {
+            Err(Error::blocked(
+                "NameTaken",
+                format!("{what} exists and was not made by Spillway: rename or delete it"),
+            ))
+        }
         _ => Ok(()),
     }
 }
@@ -210,7 +215,13 @@ fn content<K: ChildKind>(object: &K) -> String {
     if let Value::Object(fields) = &mut value {
         fields.remove("status");
         if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
-            for noted in ["resourceVersion", "generation", "managedFields", "uid", "creationTimestamp"] {
+            for noted in [
+                "resourceVersion",
+                "generation",
+                "managedFields",
+                "uid",
+                "creationTimestamp",
+            ] {
                 metadata.remove(noted);
             }
             if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
@@ -236,9 +247,7 @@ mod tests {
 
     #[test]
     fn what_controllers_note_is_no_difference_but_a_hand_is() {
-        let spec = |replicas: i32| {
-            json!({"replicas": replicas, "selector": {}, "template": {"metadata": {}, "spec": {"containers": []}}})
-        };
+        let spec = |replicas: i32| json!({"replicas": replicas, "selector": {}, "template": {"metadata": {}, "spec": {"containers": []}}});
         let made = content(&deployment(json!({"spec": spec(1)})));
         let rolled = deployment(json!({
             "spec": spec(1), "status": {"availableReplicas": 1},

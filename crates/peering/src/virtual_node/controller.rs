@@ -2,17 +2,13 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
-use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, Patch, PatchParams};
-use kube::runtime::watcher;
 use kube::{Client, Resource, ResourceExt};
 use serde_json::json;
 use spillway_api::core::ClusterId;
-use spillway_api::offloading::{VirtualNode, VkOptionsTemplate, VkOptionsTemplateSpec};
-use spillway_api::well_known::{field_manager, finalizer, label};
+use spillway_api::offloading::{VirtualNode, VkOptionsTemplateSpec};
+use spillway_api::well_known::{field_manager, finalizer};
 use spillway_operator::error::found;
 use spillway_operator::metrics::ControllerMetrics;
 use spillway_operator::workers::{self, Action, Limits};
@@ -20,21 +16,20 @@ use spillway_operator::{Categorised, Category, Index, ObjectKey, Queue};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::children::{Child, ChildKind, Children, MadeFor};
+use super::children::Children;
 use super::error::Error;
 use super::forge::{self, Inputs, Names};
 use super::merge;
 use super::observe::{KubeletPod, NodeSeen};
 use super::status::{self, Observation, Stage};
-use crate::watches::{Selection, Watching};
 
 pub struct Controller {
     pub(super) client: Client,
     pub(super) queue: Arc<Queue<ObjectKey>>,
-    home: watch::Receiver<Option<ClusterId>>,
-    default_options: ObjectKey,
+    pub(super) home: watch::Receiver<Option<ClusterId>>,
+    pub(super) default_options: ObjectKey,
     pub(super) virtual_nodes: Arc<Index<VirtualNode>>,
-    options: Arc<Index<VkOptionsTemplateSpec>>,
+    pub(super) options: Arc<Index<VkOptionsTemplateSpec>>,
     pub(super) service_accounts: Children,
     pub(super) role_bindings: Children,
     pub(super) cluster_bindings: Children,
@@ -44,13 +39,13 @@ pub struct Controller {
 }
 
 impl Controller {
-    pub fn watch(
+    /// Without watches: somebody must feed its indexes.
+    pub(super) fn new(
         client: Client,
         home: watch::Receiver<Option<ClusterId>>,
         default_options: ObjectKey,
-        watching: &mut Watching<'_>,
-    ) -> anyhow::Result<Self> {
-        let controller = Self {
+    ) -> Self {
+        Self {
             client,
             queue: Arc::default(),
             home,
@@ -63,85 +58,13 @@ impl Controller {
             deployments: Children::default(),
             pods: Arc::default(),
             nodes: Arc::default(),
-        };
-        let queue = controller.queue.clone();
-        watching.open(
-            Selection::everywhere("virtualnodes", labelled("")),
-            controller.virtual_nodes.clone(),
-            Some,
-            move |key| queue.add(key),
-        )?;
-        let all = controller.enqueue_all();
-        watching.open(
-            Selection::everywhere("vkoptionstemplates", labelled("")),
-            controller.options.clone(),
-            |template: VkOptionsTemplate| Some(template.spec),
-            move |_| all(None),
-        )?;
-        let all = controller.enqueue_all();
-        let virtual_only = format!("{}={}", label::NODE_TYPE, label::NODE_TYPE_VIRTUAL);
-        watching.open(
-            Selection::everywhere("nodes", labelled(&virtual_only)),
-            controller.nodes.clone(),
-            |node: Node| NodeSeen::of(&node),
-            move |key| all(Some(key)),
-        )?;
-        controller.open::<ServiceAccount>(watching, "serviceaccounts", &controller.service_accounts)?;
-        controller.open::<RoleBinding>(watching, "rolebindings", &controller.role_bindings)?;
-        controller.open::<ClusterRoleBinding>(watching, "clusterrolebindings", &controller.cluster_bindings)?;
-        controller.open::<Deployment>(watching, "deployments", &controller.deployments)?;
-        let (pods, queue, made_for) = (controller.pods.clone(), controller.queue.clone(), MadeFor::default());
-        let noted = made_for.clone();
-        watching.open(
-            Selection::everywhere("pods", labelled(&component())),
-            controller.pods.clone(),
-            move |pod: Pod| Some(KubeletPod::of(&pod, noted.note(&pod)?)),
-            move |key| {
-                let virtual_node = made_for.of(&key, pods.get(&key).is_some());
-                virtual_node.into_iter().for_each(|key| queue.add(key));
-            },
-        )?;
-        Ok(controller)
-    }
-
-    fn open<K: ChildKind>(
-        &self,
-        watching: &mut Watching<'_>,
-        resource: &'static str,
-        children: &Children,
-    ) -> anyhow::Result<()> {
-        let (index, queue, made_for) = (children.index.clone(), self.queue.clone(), MadeFor::default());
-        let noted = made_for.clone();
-        watching.open(
-            Selection::everywhere(resource, labelled(&component())),
-            children.index.clone(),
-            move |object: K| {
-                noted.note(&object)?;
-                Some(Child::of(&object))
-            },
-            move |key| {
-                let virtual_node = made_for.of(&key, index.get(&key).is_some());
-                virtual_node.into_iter().for_each(|key| queue.add(key));
-            },
-        )
-    }
-
-    /// Asks for every VirtualNode to be looked at, or for those of one Node's name.
-    fn enqueue_all(&self) -> impl Fn(Option<ObjectKey>) + Send + Sync + 'static {
-        let (queue, virtual_nodes) = (self.queue.clone(), self.virtual_nodes.clone());
-        move |node| {
-            for key in virtual_nodes.keys() {
-                if node.as_ref().is_none_or(|node| node.name == key.name) {
-                    queue.add(key);
-                }
-            }
         }
     }
 
     pub async fn run(self, metrics: ControllerMetrics, stop: CancellationToken) {
         let (queue, all, mut home) = (self.queue.clone(), self.enqueue_all(), self.home.clone());
         let controller = Arc::new(self);
-        let work = workers::run(queue, Limits::default(), metrics, stop.clone(), move |key| {
+        let work = workers::run(queue, Limits::default(), metrics, stop, move |key| {
             let controller = controller.clone();
             async move { controller.reconcile(&key).await }
         });
@@ -149,7 +72,8 @@ impl Controller {
             while home.changed().await.is_ok() {
                 all(None);
             }
-            stop.cancelled().await;
+            // What is under way ends first.
+            std::future::pending::<()>().await;
         };
         tokio::select! {
             () = work => {}
@@ -157,7 +81,7 @@ impl Controller {
         }
     }
 
-    async fn reconcile(&self, key: &ObjectKey) -> Result<Action, Error> {
+    pub(super) async fn reconcile(&self, key: &ObjectKey) -> Result<Action, Error> {
         let Some(virtual_node) = self.virtual_nodes.get(key) else {
             return Ok(Action::Await);
         };
@@ -195,7 +119,9 @@ impl Controller {
         if let Some(other) = self.older_namesake(key, virtual_node) {
             return Err(Error::blocked(
                 "NodeNameTaken",
-                format!("the VirtualNode {other} has the same name and is older: a Node can stand for one only"),
+                format!(
+                    "the VirtualNode {other} has the same name and is older: a Node can stand for one only"
+                ),
             ));
         }
         let Some(options) = options else {
@@ -205,7 +131,10 @@ impl Controller {
             ));
         };
         let Some(home) = self.home.borrow().clone() else {
-            return Err(Error::blocked("ClusterIDUnknown", "the ID of this cluster is not known yet"));
+            return Err(Error::blocked(
+                "ClusterIDUnknown",
+                "the ID of this cluster is not known yet",
+            ));
         };
         let forged = forge::all(&Inputs {
             virtual_node,
@@ -215,10 +144,16 @@ impl Controller {
         self.set_finalizer(virtual_node, true).await?;
         // Rights come first, so that the virtual-kubelet never starts without them.
         let client = &self.client;
-        self.service_accounts.apply(client, &forged.service_account).await?;
-        self.cluster_bindings.apply(client, &forged.cluster_binding).await?;
+        self.service_accounts
+            .apply(client, &forged.service_account)
+            .await?;
+        self.cluster_bindings
+            .apply(client, &forged.cluster_binding)
+            .await?;
         self.role_bindings.apply(client, &forged.tenant_binding).await?;
-        self.role_bindings.apply(client, &forged.node_lease_binding).await?;
+        self.role_bindings
+            .apply(client, &forged.node_lease_binding)
+            .await?;
         self.deployments.apply(client, &forged.deployment).await?;
         if forge::creates_node(virtual_node, options) {
             return Ok((Stage::Made, Action::Await));
@@ -236,7 +171,11 @@ impl Controller {
         let namesakes = self.virtual_nodes.keys().into_iter();
         namesakes
             .filter(|other| other.name == key.name && other != key)
-            .find(|other| self.virtual_nodes.get(other).is_some_and(|node| age(other, &node) < own))
+            .find(|other| {
+                self.virtual_nodes
+                    .get(other)
+                    .is_some_and(|node| age(other, &node) < own)
+            })
     }
 
     fn options_key(&self, virtual_node: &VirtualNode) -> ObjectKey {
@@ -327,17 +266,9 @@ impl Controller {
     }
 }
 
-fn labelled(selector: &str) -> watcher::Config {
-    watcher::Config::default().labels(selector)
-}
-
 fn written_by_us() -> PatchParams {
     PatchParams {
         field_manager: Some(field_manager::PEERING.to_owned()),
         ..PatchParams::default()
     }
-}
-
-fn component() -> String {
-    format!("{}={}", label::COMPONENT, label::COMPONENT_VIRTUAL_KUBELET)
 }

@@ -5,6 +5,7 @@
 //! VkOptionsTemplate; the rest of it is not looked at.
 
 mod deployment;
+mod parts;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -43,7 +44,9 @@ const HASH_DIGITS: usize = 10;
 pub enum ForgeError {
     #[error("spec.clusterID is not set: it names the remote cluster")]
     NoClusterId,
-    #[error("spec.kubeconfigSecretRef is not set: it names the Secret whose key 'kubeconfig' opens the remote cluster")]
+    #[error(
+        "spec.kubeconfigSecretRef is not set: it names the Secret whose key 'kubeconfig' opens the remote cluster"
+    )]
     NoKubeconfigSecret,
     #[error("the VkOptionsTemplate cannot be used: {0}")]
     BadOptions(String),
@@ -167,7 +170,10 @@ fn add_missing(list: &mut Vec<String>, more: &[String]) {
 pub fn labels(virtual_node: &str, cluster_id: &ClusterId) -> BTreeMap<String, String> {
     [
         (label::COMPONENT, label::COMPONENT_VIRTUAL_KUBELET.to_owned()),
-        (label::REMOTE_CLUSTER_ID, bounded(cluster_id.as_str(), LABEL_LIMIT)),
+        (
+            label::REMOTE_CLUSTER_ID,
+            bounded(cluster_id.as_str(), LABEL_LIMIT),
+        ),
         (label::VIRTUAL_NODE, bounded(virtual_node, LABEL_LIMIT)),
     ]
     .map(|(key, value)| (key.to_owned(), value))

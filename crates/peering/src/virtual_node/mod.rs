@@ -1,15 +1,19 @@
 //! VirtualNode → a virtual-kubelet that serves it: ServiceAccount, bindings and Deployment, and back to nothing.
 //!
-//! [`forge`] says what they look like, [`children`] writes them when they differ, [`controller`] decides what is next,
+//! [`forge`] says what they look like, [`children`] writes them when they differ, [`controller`] decides what is next
+//! (from what `inputs` watches),
 //! [`removal`] takes everything back in order, and [`status`] tells the user.
 
 pub mod children;
 pub mod controller;
 mod error;
 pub mod forge;
+mod inputs;
 mod merge;
 mod observe;
 mod removal;
 pub mod status;
+#[cfg(test)]
+mod tests;
 
 pub use controller::Controller;

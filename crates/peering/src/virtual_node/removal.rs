@@ -7,12 +7,14 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, PartialObjectMeta, Preconditions, PropagationPolicy};
+use kube::api::{
+    Api, DeleteParams, ListParams, ObjectMeta, PartialObjectMeta, Preconditions, PropagationPolicy,
+};
 use spillway_api::offloading::VirtualNode;
 use spillway_api::well_known::finalizer;
+use spillway_operator::ObjectKey;
 use spillway_operator::error::found;
 use spillway_operator::workers::Action;
-use spillway_operator::ObjectKey;
 
 use super::controller::Controller;
 use super::error::Error;
@@ -27,7 +29,11 @@ const PAGE: u32 = 500;
 impl Controller {
     /// The VirtualNode is being deleted.
     pub(super) async fn remove(&self, key: &ObjectKey, virtual_node: &VirtualNode) -> Result<Action, Error> {
-        if !virtual_node.finalizers().iter().any(|name| name == finalizer::VIRTUAL_NODE) {
+        if !virtual_node
+            .finalizers()
+            .iter()
+            .any(|name| name == finalizer::VIRTUAL_NODE)
+        {
             return Ok(Action::Await);
         }
         let options = self.options_of(virtual_node);
@@ -106,7 +112,9 @@ impl Controller {
         let cluster_id = virtual_node.spec.cluster_id.as_ref().map(|id| id.as_str());
         Ok(match node.map(|node| NodeSeen::of(&node)) {
             None => LivingNode::Absent,
-            Some(Some(seen)) if seen.cluster_id.as_deref() == cluster_id => LivingNode::Ours { uid: seen.uid },
+            Some(Some(seen)) if seen.cluster_id.as_deref() == cluster_id => {
+                LivingNode::Ours { uid: seen.uid }
+            }
             Some(_) => LivingNode::Foreign,
         })
     }
@@ -174,8 +182,10 @@ mod tests {
     use serde_json::{Value, json};
 
     fn pod(metadata: Value) -> PartialObjectMeta<Pod> {
-        serde_json::from_value(json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata}))
-            .expect("metadata")
+        serde_json::from_value(
+            json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata}),
+        )
+        .expect("metadata")
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use spillway_api::offloading::{
-    VirtualNode, VirtualNodeCondition, VirtualNodeConditionStatus as Status, VirtualNodeConditionType as Type,
-    VirtualNodeStatus, VkOptionsTemplateSpec,
+    VirtualNode, VirtualNodeCondition, VirtualNodeConditionStatus as Status,
+    VirtualNodeConditionType as Type, VirtualNodeStatus, VkOptionsTemplateSpec,
 };
 
 use super::forge::{creates_node, effective_patch};
@@ -59,8 +59,10 @@ pub fn forge(observation: &Observation<'_>, now: Time) -> VirtualNodeStatus {
     if let Some(options) = observation.options {
         let spec = &observation.virtual_node.spec;
         status.effective_create_node = Some(creates_node(observation.virtual_node, options));
-        status.effective_disable_network_check =
-            Some(spec.disable_network_check.unwrap_or(options.disable_network_check));
+        status.effective_disable_network_check = Some(
+            spec.disable_network_check
+                .unwrap_or(options.disable_network_check),
+        );
         status.effective_offloading_patch = Some(effective_patch(observation.virtual_node, options));
     }
     status
@@ -75,7 +77,11 @@ fn kubelet(observation: &Observation<'_>) -> Verdict {
         );
     }
     if observation.stage == Stage::EndingNode && deleted(observation) {
-        return verdict(Status::None, "VirtualNodeDeleted", "the virtual-kubelet has ended");
+        return verdict(
+            Status::None,
+            "VirtualNodeDeleted",
+            "the virtual-kubelet has ended",
+        );
     }
     let running = observation.rollout.is_some_and(|rollout| rollout.available > 0);
     if let Stage::Blocked { reason, message } = &observation.stage {
@@ -94,7 +100,10 @@ fn kubelet(observation: &Observation<'_>) -> Verdict {
 
 /// In the words of whoever knows most: the pod, else the Deployment.
 fn waiting_for(observation: &Observation<'_>) -> String {
-    let pod = observation.pods.iter().find_map(|pod| Some((&pod.name, pod.waits.as_ref()?)));
+    let pod = observation
+        .pods
+        .iter()
+        .find_map(|pod| Some((&pod.name, pod.waits.as_ref()?)));
     let trouble = observation.rollout.and_then(|rollout| rollout.trouble.as_ref());
     match (pod, trouble) {
         (Some((name, waits)), _) if waits.starts_with("ContainerCreating") => format!(
@@ -120,12 +129,16 @@ fn node(observation: &Observation<'_>) -> Verdict {
                 Status::Draining,
                 "PodsBound",
                 format!(
-                    "{pods} pods are bound to this node; move them away: kubectl drain {name} --ignore-daemonsets --delete-emptydir-data"
+                    "pods still bound to this node: {pods}; move them away: kubectl drain {name} --ignore-daemonsets --delete-emptydir-data"
                 ),
             );
         }
         Stage::EndingKubelet if observation.node.is_some() => {
-            return verdict(Status::Deleting, "VirtualNodeDeleted", "waiting for the virtual-kubelet to end");
+            return verdict(
+                Status::Deleting,
+                "VirtualNodeDeleted",
+                "waiting for the virtual-kubelet to end",
+            );
         }
         Stage::EndingNode if observation.node.is_some() => {
             return verdict(Status::Deleting, "NotWanted", "the Node is being deleted");
@@ -140,17 +153,25 @@ fn node(observation: &Observation<'_>) -> Verdict {
         Some(node) => verdict(
             Status::Creating,
             "NotReady",
-            node.message.clone().unwrap_or_else(|| "the Node is not Ready yet".to_owned()),
+            node.message
+                .clone()
+                .unwrap_or_else(|| "the Node is not Ready yet".to_owned()),
         ),
-        None if deleted(observation) => verdict(Status::None, "VirtualNodeDeleted", "there is no Node any more"),
+        None if deleted(observation) => {
+            verdict(Status::None, "VirtualNodeDeleted", "there is no Node any more")
+        }
         None if !wanted => verdict(Status::None, "NotWanted", "createNode is false: no Node is made"),
         None => match &observation.stage {
-            Stage::Blocked { .. } => verdict(
+            Stage::Blocked { .. } if observation.rollout.is_none() => verdict(
                 Status::None,
                 "NoVirtualKubelet",
                 "the virtual-kubelet that registers the Node cannot be made",
             ),
-            _ => verdict(Status::Creating, "NotRegistered", "the virtual-kubelet has not registered the Node yet"),
+            _ => verdict(
+                Status::Creating,
+                "NotRegistered",
+                "the virtual-kubelet has not registered the Node yet",
+            ),
         },
     }
 }
@@ -160,7 +181,10 @@ fn deleted(observation: &Observation<'_>) -> bool {
 }
 
 fn condition(before: &VirtualNodeStatus, type_: Type, verdict: Verdict, now: &Time) -> VirtualNodeCondition {
-    let old = before.conditions.iter().find(|condition| condition.type_ == type_);
+    let old = before
+        .conditions
+        .iter()
+        .find(|condition| condition.type_ == type_);
     let since = old
         .filter(|condition| condition.status == verdict.status)
         .and_then(|condition| condition.last_transition_time.clone());

@@ -11,7 +11,9 @@ use spillway_api::well_known::{annotation, field_manager};
 use spillway_api::{RawObject, RawPod};
 use spillway_operator::error::{found, is_conflict, is_not_found};
 use spillway_operator::index::Scope;
+use spillway_operator::peer::Reach;
 use spillway_operator::{Action, Categorised, Category, Index, ObjectKey};
+use tokio::sync::watch;
 
 use super::digest::{LocalDigest, RemoteDigest, ShadowDigest};
 use super::forge::{self, Context};
@@ -28,6 +30,7 @@ pub struct Controller {
     pub shadows: Arc<Index<ShadowDigest>>,
     pub remotes: Arc<Index<RemoteDigest>>,
     pub twins: Arc<Twins>,
+    pub reach: watch::Receiver<Reach>,
 }
 
 #[derive(Debug, thiserror::Error)]

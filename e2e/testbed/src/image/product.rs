@@ -12,13 +12,13 @@ use super::rootfs::Rootfs;
 pub const USER: &str = "65532:65532";
 const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
-/// The file tree with each of `binaries` (names below `bin_dir`) in `/usr/local/bin`.
+/// The file tree with each of `binaries` (names below `bin_dir`) in `/usr/bin`.
 pub fn rootfs(bin_dir: &Path, binaries: &[String]) -> Result<Rootfs> {
     ensure!(!binaries.is_empty(), "name at least one binary");
     let mut rootfs = Rootfs::default();
     for binary in binaries {
         let source: PathBuf = bin_dir.join(binary);
-        rootfs.program(&source, &format!("usr/local/bin/{binary}"))?;
+        rootfs.program(&source, &format!("usr/bin/{binary}"))?;
     }
     rootfs
         .name_service()?

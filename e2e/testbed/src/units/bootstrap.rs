@@ -42,8 +42,10 @@ pub fn node_ready(site: &Site<'_>, step: &Step) -> Result<()> {
             .args(["patch", "node", name, "--type=merge", "-p", &patch]))?;
     }
     until(step, &format!("node {name} to be Ready"), || {
-        let ready = r#"{.status.conditions[?(@.type=="Ready")].status}{.spec.taints[*].key}"#;
-        Ok(site.get(&["node", name], ready)? == "True")
+        // The taint goes a moment after the condition came; others are somebody's intent.
+        let ready = r#"{.status.conditions[?(@.type=="Ready")].status} {.spec.taints[*].key}"#;
+        let state = site.get(&["node", name], ready)?;
+        Ok(state.starts_with("True") && !state.contains("node.kubernetes.io/not-ready"))
     })
 }
 

@@ -16,7 +16,7 @@ pub use prometheus::PORT as PROMETHEUS_PORT;
 pub use run::{Instance, bring_up, instances, start_one};
 pub use site::{Site, kubectl};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use std::path::PathBuf;
 
 use crate::packages::{self, Package};
@@ -135,6 +135,23 @@ pub static TABLE: [Row; 16] = [
     Row { name: "prometheus", scope: Cluster, source: Debian("prometheus", &packages::PROMETHEUS), after: &["first-objects"], wanted: with_prometheus,
           work: serve(prometheus::prometheus, prometheus::prometheus_ready) },
 ];
+
+/// Refuses flags for what is no process of ours.
+pub fn check_names<'a>(names: impl Iterator<Item = &'a String>) -> Result<()> {
+    let known: Vec<&str> = TABLE
+        .iter()
+        .filter(|row| matches!(row.work, Work::Serve { .. }))
+        .map(|row| row.name)
+        .collect();
+    for name in names {
+        ensure!(
+            known.contains(&name.as_str()),
+            "there is no component {name:?}; there are: {}",
+            known.join(", ")
+        );
+    }
+    Ok(())
+}
 
 /// The programs to build and the packages to install for this shape, in the order of their need.
 pub fn requirements(spec: &Spec) -> (Vec<&'static str>, Vec<&'static Package>) {

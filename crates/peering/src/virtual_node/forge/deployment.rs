@@ -1,33 +1,28 @@
 //! The Deployment of a virtual-kubelet.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment};
 use k8s_openapi::api::core::v1::{
-    Capabilities, Container, ContainerPort, EnvVar, EnvVarSource, HTTPGetAction, KeyToPath,
-    LocalObjectReference, ObjectFieldSelector, PodSecurityContext, PodSpec, PodTemplateSpec, Probe,
-    ResourceRequirements, SeccompProfile, SecretVolumeSource, SecurityContext, Volume, VolumeMount,
+    Container, ContainerPort, EnvVar, KeyToPath, PodSpec, PodTemplateSpec, ResourceRequirements,
+    SecretVolumeSource, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 use kube::api::ObjectMeta;
-use spillway_api::offloading::PullPolicy;
 use spillway_api::well_known::{annotation, name};
 
+use super::parts::{
+    METRICS_PORT_NAME, container_security, field, layered, pairs, pod_security, probe, pull_policy,
+    pull_secrets, scrape, some,
+};
 use super::template::{Overrides, overrides};
 use super::{ForgeError, Inputs, cluster_id, creates_node, effective_patch, labels, sha256};
 
 const REMOTE_VOLUME: &str = "remote-kubeconfig";
 const REMOTE_DIRECTORY: &str = "/etc/spillway/remote";
-const METRICS_PORT_NAME: &str = "metrics";
 const DEFAULT_METRICS_PORT: u16 = 8080;
-/// The image's user without privileges.
-const USER: i64 = 65532;
 /// The kubeconfig is for that user's group to read.
 const GROUP_READABLE: i32 = 0o440;
-
-type Map = BTreeMap<String, String>;
 
 pub fn forge(inputs: &Inputs<'_>, mut metadata: ObjectMeta) -> Result<Deployment, ForgeError> {
     let (virtual_node, options) = (inputs.virtual_node, inputs.options);
@@ -95,19 +90,21 @@ pub fn forge(inputs: &Inputs<'_>, mut metadata: ObjectMeta) -> Result<Deployment
     })
 }
 
-fn virtual_kubelet(
-    inputs: &Inputs<'_>,
-    overrides: &Overrides,
-    port: u16,
-) -> Result<Container, ForgeError> {
+fn virtual_kubelet(inputs: &Inputs<'_>, overrides: &Overrides, port: u16) -> Result<Container, ForgeError> {
     let (virtual_node, options) = (inputs.virtual_node, inputs.options);
-    let image = overrides.image.clone().unwrap_or_else(|| options.container_image.clone());
+    let image = overrides
+        .image
+        .clone()
+        .unwrap_or_else(|| options.container_image.clone());
     if image.is_empty() {
         return Err(ForgeError::BadOptions("spec.containerImage is empty".to_owned()));
     }
     let mut args = vec![
         format!("--nodename={}", virtual_node.name_any()),
-        format!("--tenant-namespace={}", virtual_node.namespace().unwrap_or_default()),
+        format!(
+            "--tenant-namespace={}",
+            virtual_node.namespace().unwrap_or_default()
+        ),
         format!("--home-cluster-id={}", inputs.home),
         format!("--foreign-cluster-id={}", cluster_id(virtual_node)?),
         "--node-ip=$(POD_IP)".to_owned(),
@@ -115,6 +112,14 @@ fn virtual_kubelet(
         format!("--foreign-kubeconfig={REMOTE_DIRECTORY}/{}", name::KUBECONFIG_KEY),
         format!("--metrics-address=0.0.0.0:{port}"),
     ];
+    for (flag, map) in [
+        ("node-extra-labels", &options.node_extra_labels),
+        ("node-extra-annotations", &options.node_extra_annotations),
+    ] {
+        if !map.is_empty() {
+            args.push(format!("--{flag}={}", pairs(map)));
+        }
+    }
     args.extend(options.extra_args.iter().cloned());
     Ok(Container {
         name: "virtual-kubelet".to_owned(),
@@ -206,94 +211,4 @@ fn metrics_port(address: Option<&str>) -> Result<u16, ForgeError> {
             .filter(|port| *port > 0)
             .ok_or_else(|| ForgeError::BadOptions(format!("spec.metricsAddress '{address}' has no port"))),
     }
-}
-
-fn scrape(port: u16) -> Map {
-    [
-        ("prometheus.io/scrape", "true".to_owned()),
-        ("prometheus.io/port", port.to_string()),
-        ("prometheus.io/path", "/metrics".to_owned()),
-    ]
-    .map(|(key, value)| (key.to_owned(), value))
-    .into()
-}
-
-fn pod_security() -> PodSecurityContext {
-    PodSecurityContext {
-        run_as_non_root: Some(true),
-        run_as_user: Some(USER),
-        run_as_group: Some(USER),
-        fs_group: Some(USER),
-        seccomp_profile: Some(SeccompProfile {
-            type_: "RuntimeDefault".to_owned(),
-            localhost_profile: None,
-        }),
-        ..PodSecurityContext::default()
-    }
-}
-
-fn container_security() -> SecurityContext {
-    SecurityContext {
-        allow_privilege_escalation: Some(false),
-        read_only_root_filesystem: Some(true),
-        capabilities: Some(Capabilities {
-            drop: Some(vec!["ALL".to_owned()]),
-            add: None,
-        }),
-        ..SecurityContext::default()
-    }
-}
-
-fn probe(path: &str) -> Probe {
-    Probe {
-        http_get: Some(HTTPGetAction {
-            path: Some(path.to_owned()),
-            port: IntOrString::String(METRICS_PORT_NAME.to_owned()),
-            ..HTTPGetAction::default()
-        }),
-        period_seconds: Some(5),
-        ..Probe::default()
-    }
-}
-
-fn field(name: &str, path: &str) -> EnvVar {
-    EnvVar {
-        name: name.to_owned(),
-        value: None,
-        value_from: Some(EnvVarSource {
-            field_ref: Some(ObjectFieldSelector {
-                field_path: path.to_owned(),
-                api_version: None,
-            }),
-            ..EnvVarSource::default()
-        }),
-    }
-}
-
-fn pull_policy(policy: Option<PullPolicy>) -> Option<String> {
-    let policy = match policy? {
-        PullPolicy::Always => "Always",
-        PullPolicy::IfNotPresent => "IfNotPresent",
-        PullPolicy::Never => "Never",
-        PullPolicy::Unset => return None,
-    };
-    Some(policy.to_owned())
-}
-
-/// A reference without a name is refused by the API server, and there is none to say.
-fn pull_secrets(secrets: Vec<LocalObjectReference>) -> Vec<LocalObjectReference> {
-    secrets.into_iter().filter(|secret| !secret.name.is_empty()).collect()
-}
-
-/// Later layers win.
-fn layered(layers: &[&Map]) -> Map {
-    layers
-        .iter()
-        .flat_map(|layer| layer.iter())
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect()
-}
-
-fn some<T>(list: Vec<T>) -> Option<Vec<T>> {
-    (!list.is_empty()).then_some(list)
 }

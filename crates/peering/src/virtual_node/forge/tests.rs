@@ -56,6 +56,7 @@ fn every_option_of_the_template_is_honoured() {
         "replicas": 2, "imagePullSecrets": [{"name": "registry"}], "pullPolicy": "Always",
         "tolerations": [{"key": "k", "operator": "Exists"}],
         "extraArgs": ["--log=debug"], "metricsAddress": ":9090", "createNode": false,
+        "nodeExtraLabels": {"a": "1", "b": "2"}, "nodeExtraAnnotations": {"c": "3"},
     }));
     let deployment = deployment(&minimal(), &options);
     let pod = &deployment["spec"]["template"];
@@ -72,13 +73,21 @@ fn every_option_of_the_template_is_honoured() {
     assert_eq!(deployment["spec"]["replicas"], 2);
     assert_eq!(pod["spec"]["imagePullSecrets"], json!([{"name": "registry"}]));
     assert_eq!(container["imagePullPolicy"], "Always");
-    assert_eq!(pod["spec"]["tolerations"], json!([{"key": "k", "operator": "Exists"}]));
+    assert_eq!(
+        pod["spec"]["tolerations"],
+        json!([{"key": "k", "operator": "Exists"}])
+    );
     let args = container["args"].as_array().unwrap();
     assert_eq!(args.last().unwrap(), "--log=debug");
     assert!(args.contains(&json!("--metrics-address=0.0.0.0:9090")));
     assert!(args.contains(&json!("--create-node=false")));
+    assert!(args.contains(&json!("--node-extra-labels=a=1,b=2")));
+    assert!(args.contains(&json!("--node-extra-annotations=c=3")));
     assert_eq!(
-        deployment["spec"]["selector"]["matchLabels"].as_object().unwrap().len(),
+        deployment["spec"]["selector"]["matchLabels"]
+            .as_object()
+            .unwrap()
+            .len(),
         3,
         "extra labels may change, the selector may not"
     );
@@ -114,7 +123,10 @@ fn a_manifest_of_liqo_keeps_its_labels_annotations_image_and_resources() {
     assert_eq!(pod["metadata"]["annotations"]["note"], "p");
     assert_eq!(container["image"], "their/image:1");
     assert_eq!(container["resources"]["limits"]["memory"], "1Gi");
-    assert_eq!(pod["metadata"]["labels"]["offloading.liqo.io/component"], "virtual-kubelet");
+    assert_eq!(
+        pod["metadata"]["labels"]["offloading.liqo.io/component"],
+        "virtual-kubelet"
+    );
     assert_eq!(container["command"], json!(["/usr/bin/virtual-kubelet"]));
     assert_eq!(pod["spec"].get("hostNetwork"), None);
 }
@@ -132,7 +144,10 @@ fn a_changed_offloading_patch_rolls_the_pod_and_nothing_else_does() {
     changed.spec.offloading_patch =
         Some(serde_json::from_value(json!({"nodeSelector": {"disk": "ssd"}})).unwrap());
     assert_ne!(hash(&changed, &plain), before);
-    assert_ne!(hash(&minimal(), &options(json!({"labelsNotReflected": ["a"]}))), before);
+    assert_ne!(
+        hash(&minimal(), &options(json!({"labelsNotReflected": ["a"]}))),
+        before
+    );
     let mut relabelled = minimal();
     relabelled.spec.labels.insert("zone".to_owned(), "b".to_owned());
     assert_eq!(hash(&relabelled, &plain), before);
@@ -145,15 +160,24 @@ fn what_is_missing_is_named() {
         forge(virtual_node, options).expect_err("refused")
     };
     assert_eq!(
-        refused(&virtual_node(json!({"kubeconfigSecretRef": {"name": "s"}})), &plain),
+        refused(
+            &virtual_node(json!({"kubeconfigSecretRef": {"name": "s"}})),
+            &plain
+        ),
         ForgeError::NoClusterId
     );
     assert_eq!(
         refused(&virtual_node(json!({"clusterID": "a"})), &plain),
         ForgeError::NoKubeconfigSecret
     );
-    for bad in [json!({"metricsAddress": "nonsense"}), json!({"containerImage": ""})] {
-        assert_eq!(refused(&minimal(), &options(bad)).reason(), "VkOptionsTemplateInvalid");
+    for bad in [
+        json!({"metricsAddress": "nonsense"}),
+        json!({"containerImage": ""}),
+    ] {
+        assert_eq!(
+            refused(&minimal(), &options(bad)).reason(),
+            "VkOptionsTemplateInvalid"
+        );
     }
     let mut broken = minimal();
     broken.spec.template =

@@ -1,0 +1,60 @@
+//! End-to-end tests on two real clusters, `home` and `away`, shared by all tests of this binary. Spillway is installed by
+//! the umbrella chart; every test has a namespace of its own.
+
+mod crds;
+mod kills;
+mod metrics;
+mod node;
+mod partition;
+mod pods;
+mod recreation;
+mod watches;
+
+use std::sync::LazyLock;
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::Api;
+use spillway_e2e::{Side, by_hand, install, wait};
+use spillway_testbed::{Spec, Testbed};
+
+/// The virtual node that every test may use.
+pub const VIRTUAL_NODE: &str = "away";
+
+static TESTBED: LazyLock<Testbed> = LazyLock::new(|| {
+    let making = std::thread::spawn(|| {
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        runtime
+            .block_on(set_up())
+            .unwrap_or_else(|error| panic!("the clusters cannot be made: {error:#}"))
+    });
+    making.join().expect("the clusters are made")
+});
+
+/// The clusters, made when the first test asks for them.
+pub fn testbed() -> &'static Testbed {
+    &TESTBED
+}
+
+async fn set_up() -> Result<Testbed> {
+    let image = install::build_image()?;
+    let spec = Spec {
+        prometheus: true,
+        ..Spec::default()
+    };
+    let testbed = install::clusters("e2e", &spec, &image)?;
+    install::umbrella(&testbed, "home", &image, true, false)?;
+    install::umbrella(&testbed, "away", &image, false, true)?;
+    let (home, away) = (
+        Side::connect(&testbed, "home").await?,
+        Side::connect(&testbed, "away").await?,
+    );
+    let peering = by_hand::peer(&home, &away).await?;
+    by_hand::virtual_node(&home, &peering, VIRTUAL_NODE).await?;
+    let nodes = Api::<Node>::all(home.client.clone());
+    wait::until_one("the virtual node to be Ready", nodes, VIRTUAL_NODE, |node| {
+        node.is_some_and(node::is_ready)
+    })
+    .await?;
+    Ok(testbed)
+}

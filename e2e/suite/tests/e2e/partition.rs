@@ -1,0 +1,79 @@
+//! A cut link.
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, PostParams};
+use spillway_e2e::{offloaded, wait};
+use spillway_testbed::Scope;
+use tokio::sync::Mutex;
+
+use crate::pods::{SERVE, is_ready, pod, ready};
+use crate::{VIRTUAL_NODE, node, testbed};
+
+/// Held by whoever cuts the link: there is only one.
+pub static LINK: Mutex<()> = Mutex::const_new(());
+
+#[tokio::test]
+async fn what_happened_during_a_cut_is_made_up_for_after_it() -> Result<()> {
+    let _alone = LINK.lock().await;
+    offloaded(testbed(), async |namespace| {
+        for name in ["stays", "goes"] {
+            namespace
+                .home_pods()
+                .create(&PostParams::default(), &pod(name, SERVE))
+                .await?;
+        }
+        ready(&namespace, 2).await?;
+        let before = namespace.away_pods().get("stays").await?.uid();
+
+        testbed().cut("home", "away", Scope::ControlPlane)?;
+        let during = async {
+            let nodes = Api::<Node>::all(namespace.home.client.clone());
+            let down = |node: Option<&Node>| {
+                node.and_then(node::ready_condition) == Some(("False", "RemoteAPIServerUnreachable"))
+            };
+            wait::until_one("the node to be NotReady with a reason", nodes, VIRTUAL_NODE, down).await?;
+            namespace
+                .home_pods()
+                .delete("goes", &DeleteParams::default())
+                .await?;
+            let mut born = pod("born", SERVE);
+            // The scheduler would wait for a Ready node.
+            born.spec.as_mut().context("a spec")?.node_name = Some(VIRTUAL_NODE.into());
+            namespace
+                .home_pods()
+                .create(&PostParams::default(), &born)
+                .await?;
+            anyhow::Ok(())
+        };
+        let during = during.await;
+        testbed().mend("home", "away")?;
+        during?;
+
+        wait::until_one(
+            "the pod born during the cut",
+            namespace.home_pods(),
+            "born",
+            |pod| pod.is_some_and(is_ready),
+        )
+        .await?;
+        wait::until_one(
+            "the pod deleted during the cut to go",
+            namespace.home_pods(),
+            "goes",
+            |pod| pod.is_none(),
+        )
+        .await?;
+        wait::until_one("and its twin", namespace.away_pods(), "goes", |pod| pod.is_none()).await?;
+        let nodes = Api::<Node>::all(namespace.home.client.clone());
+        wait::until_one("the node to be Ready again", nodes, VIRTUAL_NODE, |node| {
+            node.is_some_and(node::is_ready)
+        })
+        .await?;
+        let after = namespace.away_pods().get("stays").await?.uid();
+        ensure!(before == after, "the pod that was not touched was replaced");
+        Ok(())
+    })
+    .await
+}

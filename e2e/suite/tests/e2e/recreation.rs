@@ -1,0 +1,106 @@
+//! What the provider does by itself.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use futures::{StreamExt, pin_mut};
+use kube::ResourceExt;
+use kube::api::{DeleteParams, PostParams};
+use kube::runtime::watcher::{self, Event};
+use spillway_e2e::{offloaded, wait};
+use spillway_testbed::Scope;
+
+use crate::pods::{SERVE, is_ready, pod, ready};
+use crate::testbed;
+
+#[tokio::test]
+async fn a_remote_pod_deleted_by_hand_is_back_within_two_seconds() -> Result<()> {
+    offloaded(testbed(), async |namespace| {
+        namespace
+            .home_pods()
+            .create(&PostParams::default(), &pod("web", SERVE))
+            .await?;
+        let local = ready(&namespace, 1).await?.remove("web").context("the pod")?;
+        let before = namespace.away_pods().get("web").await?.uid();
+
+        let (mut gone, mut back) = (None, None);
+        let events = watcher::watcher(namespace.away_pods(), watcher::Config::default());
+        pin_mut!(events);
+        let watching = async {
+            while let Some(event) = events.next().await {
+                match event? {
+                    Event::InitDone => drop(
+                        namespace
+                            .away_pods()
+                            .delete("web", &DeleteParams::default())
+                            .await?,
+                    ),
+                    Event::Delete(_) => gone = Some(Instant::now()),
+                    Event::Apply(pod) if pod.uid() != before => {
+                        back = Some(Instant::now());
+                        break;
+                    }
+                    _ => {}
+                }
+            }
+            anyhow::Ok(())
+        };
+        tokio::time::timeout(wait::DEADLINE, watching)
+            .await
+            .context("no new pod")??;
+        let (gone, back) = (
+            gone.context("the old pod went first")?,
+            back.context("a new pod")?,
+        );
+        let took = back.saturating_duration_since(gone);
+        println!("recreated {took:?} after the old pod was gone");
+        ensure!(took < Duration::from_secs(2), "recreated only after {took:?}");
+
+        let restarted = |pod: Option<&k8s_openapi::api::core::v1::Pod>| {
+            pod.filter(|pod| is_ready(pod))
+                .and_then(|pod| pod.status.as_ref())
+                .and_then(|status| status.container_statuses.as_ref())
+                .is_some_and(|containers| containers[0].restart_count == 1)
+        };
+        let after = wait::until_one(
+            "one restart shown at home",
+            namespace.home_pods(),
+            "web",
+            restarted,
+        )
+        .await?;
+        assert_eq!(
+            after.and_then(|pod| pod.uid()),
+            local.uid(),
+            "the local pod was not replaced"
+        );
+        Ok(())
+    })
+    .await
+}
+
+/// Also in `partition.rs`, but there the consumer's side is looked at.
+#[tokio::test]
+async fn the_provider_needs_no_consumer_to_recreate() -> Result<()> {
+    let _alone = crate::partition::LINK.lock().await;
+    offloaded(testbed(), async |namespace| {
+        namespace
+            .home_pods()
+            .create(&PostParams::default(), &pod("web", SERVE))
+            .await?;
+        ready(&namespace, 1).await?;
+        let before = namespace.away_pods().get("web").await?.uid();
+        testbed().cut("home", "away", Scope::All)?;
+        namespace
+            .away_pods()
+            .delete("web", &DeleteParams::default())
+            .await?;
+        let recreated = wait::until_one("a new pod during the cut", namespace.away_pods(), "web", |pod| {
+            pod.is_some_and(|pod| pod.uid() != before && is_ready(pod))
+        });
+        let recreated = recreated.await;
+        testbed().mend("home", "away")?;
+        recreated.map(drop)
+    })
+    .await
+}
