@@ -108,7 +108,11 @@ impl Default for Metrics {
             ),
             peer_reachable: register(
                 &registry,
-                gauge("peer_reachable", "1 while the API server of that cluster answers its probe", &["cluster"]),
+                gauge(
+                    "peer_reachable",
+                    "1 while the API server of that cluster answers its probe",
+                    &["cluster"],
+                ),
             ),
             registry,
         };
@@ -161,7 +165,10 @@ impl Metrics {
     }
 
     pub fn peer_reachable(&self, cluster: &str, reachable: bool) {
-        self.0.peer_reachable.with_label_values(&[cluster]).set(i64::from(reachable));
+        self.0
+            .peer_reachable
+            .with_label_values(&[cluster])
+            .set(i64::from(reachable));
     }
 
     /// The text format that Prometheus scrapes.

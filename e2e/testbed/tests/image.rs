@@ -35,7 +35,7 @@ fn the_tree_holds_the_program_its_loader_and_the_authorities_but_no_shell() {
         .unwrap()
         .write_directory(&root)
         .unwrap();
-    assert!(root.join("usr/local/bin/testbed").exists());
+    assert!(root.join("usr/bin/testbed").exists());
     assert!(root.join("etc/ssl/certs/ca-certificates.crt").exists());
     assert!(
         fs::read_to_string(root.join("etc/passwd"))

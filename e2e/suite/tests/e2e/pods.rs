@@ -224,3 +224,59 @@ async fn a_pod_of_a_namespace_that_is_not_offloaded_waits_and_says_why() -> Resu
     })
     .await
 }
+
+#[tokio::test]
+async fn a_foreign_pod_of_the_same_name_is_left_alone_and_shown_as_the_reason() -> Result<()> {
+    offloaded(testbed(), async |namespace| {
+        let mut foreign = pod("web", SERVE);
+        let spec = foreign.spec.as_mut().context("a spec")?;
+        (spec.node_selector, spec.tolerations) = (None, None);
+        let before = namespace
+            .away_pods()
+            .create(&PostParams::default(), &foreign)
+            .await?;
+        namespace
+            .home_pods()
+            .create(&PostParams::default(), &pod("web", SERVE))
+            .await?;
+        let told = |pod: Option<&Pod>| {
+            let status = pod.and_then(|pod| pod.status.as_ref());
+            status.and_then(|status| status.reason.as_deref()) == Some("PodNameTaken")
+        };
+        wait::until_one("the reason at home", namespace.home_pods(), "web", told).await?;
+        let after = namespace.away_pods().get("web").await?;
+        assert_eq!(
+            (after.uid(), after.labels(), after.finalizers()),
+            (before.uid(), before.labels(), before.finalizers())
+        );
+        namespace
+            .away_pods()
+            .delete("web", &DeleteParams::default().grace_period(0))
+            .await?;
+        ready(&namespace, 1).await.map(drop) // the way is free, and the pod takes it by itself
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_shadow_pod_deleted_by_hand_is_made_again() -> Result<()> {
+    offloaded(testbed(), async |namespace| {
+        namespace
+            .home_pods()
+            .create(&PostParams::default(), &pod("web", SERVE))
+            .await?;
+        let local = ready(&namespace, 1).await?;
+        let shadows = Api::<ShadowPod>::namespaced(namespace.away.client.clone(), &namespace.twin);
+        let before = shadows.get("web").await?.uid();
+        shadows.delete("web", &DeleteParams::default()).await?;
+        let again = |shadow: Option<&ShadowPod>| shadow.is_some_and(|shadow| shadow.uid() != before);
+        wait::until_one("another ShadowPod", shadows, "web", again).await?;
+        wait::until_one("its pod", namespace.away_pods(), "web", |pod| {
+            pod.is_some_and(is_ready)
+        })
+        .await?;
+        assert_eq!(ready(&namespace, 1).await?["web"].uid(), local["web"].uid());
+        Ok(())
+    })
+    .await
+}
