@@ -6,8 +6,7 @@ COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
     cargo build --release --locked --bin virtual-kubelet --bin shadow-pod --bin peering --bin testbed \
-    && target/release/testbed image rootfs /rootfs \
-        target/release/virtual-kubelet target/release/shadow-pod target/release/peering
+    && target/release/testbed image rootfs /rootfs virtual-kubelet shadow-pod peering
 
 FROM scratch
 COPY --from=build /rootfs /

@@ -5,6 +5,8 @@ CARGO ?= cargo
 TESTBED = $(CARGO) run --quiet -p spillway-testbed --bin testbed --
 # One end-to-end test by (a part of) its name: make e2e TEST=deployment
 TEST ?=
+# They wait more than they work.
+export RUST_TEST_THREADS ?= 8
 
 .PHONY: help
 help: ## Show this list

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use kube::api::Preconditions;
+
 /// What an error means for the work that met it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Category {
@@ -56,6 +58,55 @@ fn of_status_code(code: u16) -> Category {
         409 => Category::Conflict,
         400 | 402 | 403 | 405 | 406 | 411..=422 => Category::Permanent,
         _ => Category::Transient,
+    }
+}
+
+/// A request that failed, named by what it was to achieve.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action}: {}", words(.source))]
+pub struct RequestError {
+    action: &'static str,
+    source: kube::Error,
+}
+
+/// For `map_err`.
+pub fn while_trying(action: &'static str) -> impl Fn(kube::Error) -> RequestError {
+    move |source| RequestError { action, source }
+}
+
+impl Categorised for RequestError {
+    fn category(&self) -> Category {
+        self.source.category()
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        self.source.retry_after()
+    }
+}
+
+/// What an API server said, in its own words; kube's own text repeats the whole answer as a debug print.
+pub fn words(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => format!("{} ({})", status.message, status.code),
+        error => error.to_string(),
+    }
+}
+
+/// For a write with a UID precondition: gone, or another of the same name is there. Either way the step is done, and an
+/// event tells what is next.
+pub fn settled<T>(result: kube::Result<T>) -> kube::Result<()> {
+    match result {
+        Ok(_) => Ok(()),
+        Err(error) if is_not_found(&error) || is_conflict(&error) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The precondition that a write hits this object and no later one of the same name.
+pub fn only(uid: String) -> Preconditions {
+    Preconditions {
+        uid: Some(uid),
+        resource_version: None,
     }
 }
 

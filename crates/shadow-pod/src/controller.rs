@@ -1,16 +1,17 @@
 //! Carries out the plan: the only place with a client.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 use spillway_api::RawPod;
 use spillway_api::offloading::{ShadowPod, ShadowPodPhase, ShadowPodStatus};
 use spillway_api::well_known::{field_manager, finalizer};
-use spillway_operator::error::{found, is_conflict, is_not_found};
+use spillway_operator::error::{
+    RequestError, found, is_conflict, is_not_found, only, settled, while_trying, words,
+};
 use spillway_operator::{Action, Categorised, Category, Index, ObjectKey};
 
 use crate::digest::{PodDigest, ShadowDigest};
@@ -23,30 +24,9 @@ pub struct Controller {
     pub pods: Arc<Index<PodDigest>>,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("cannot {action}: {source}")]
-pub struct Error {
-    action: &'static str,
-    source: kube::Error,
-}
-
-impl Categorised for Error {
-    fn category(&self) -> Category {
-        self.source.category()
-    }
-
-    fn retry_after(&self) -> Option<Duration> {
-        self.source.retry_after()
-    }
-}
-
-fn while_trying(action: &'static str) -> impl Fn(kube::Error) -> Error {
-    move |source| Error { action, source }
-}
-
 impl Controller {
     /// Both indexes must be complete before the first call: absence is acted upon.
-    pub async fn reconcile(&self, key: ObjectKey) -> Result<Action, Error> {
+    pub async fn reconcile(&self, key: ObjectKey) -> Result<Action, RequestError> {
         let (shadow, pod) = (self.shadows.get(&key), self.pods.get(&key));
         let shadow = shadow.as_deref();
         match (plan(shadow, pod.as_deref(), Timestamp::now()), shadow) {
@@ -64,7 +44,7 @@ impl Controller {
         Ok(Action::Await)
     }
 
-    async fn create_pod(&self, key: &ObjectKey, shadow: &ShadowDigest) -> Result<(), Error> {
+    async fn create_pod(&self, key: &ObjectKey, shadow: &ShadowDigest) -> Result<(), RequestError> {
         let pod = match &shadow.pod {
             Some(pod) => pod.clone(),
             None => {
@@ -84,7 +64,7 @@ impl Controller {
             Err(error) if is_conflict(&error) => self.name_taken(key, shadow, error).await,
             Err(error) => {
                 if error.category() == Category::Permanent {
-                    self.report(key, shadow, "PodRefused", refusal(&error)).await?;
+                    self.report(key, shadow, "PodRefused", words(&error)).await?;
                 }
                 Err(while_trying("create the pod")(error))
             }
@@ -97,7 +77,7 @@ impl Controller {
         key: &ObjectKey,
         shadow: &ShadowDigest,
         error: kube::Error,
-    ) -> Result<(), Error> {
+    ) -> Result<(), RequestError> {
         let there = found(self.pods_in(key).get(&key.name).await)
             .map_err(while_trying("read the pod of that name"))?;
         let owner = there.and_then(crate::digest::pod).map(|pod| pod.owner);
@@ -122,7 +102,7 @@ impl Controller {
         shadow: &ShadowDigest,
         reason: &str,
         message: String,
-    ) -> Result<(), Error> {
+    ) -> Result<(), RequestError> {
         let status = ShadowPodStatus {
             phase: ShadowPodPhase::Pending,
             reason: Some(reason.to_owned()),
@@ -141,19 +121,16 @@ impl Controller {
         key: &ObjectKey,
         uid: String,
         grace_seconds: Option<u32>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), RequestError> {
         let params = DeleteParams {
             grace_period_seconds: grace_seconds,
-            preconditions: Some(Preconditions {
-                uid: Some(uid),
-                resource_version: None,
-            }),
+            preconditions: Some(only(uid)),
             ..DeleteParams::default()
         };
         settled(self.pods_in(key).delete(&key.name, &params).await).map_err(while_trying("delete the pod"))
     }
 
-    async fn release_pod(&self, key: &ObjectKey, uid: &str) -> Result<(), Error> {
+    async fn release_pod(&self, key: &ObjectKey, uid: &str) -> Result<(), RequestError> {
         let patch =
             json!({"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [finalizer::OUTCOME]}});
         let patched = self
@@ -164,7 +141,12 @@ impl Controller {
     }
 
     /// Adds or takes away our finalizer. The list has no merge key, so the resource version guards the others.
-    async fn set_guard(&self, key: &ObjectKey, shadow: &ShadowDigest, guard: bool) -> Result<(), Error> {
+    async fn set_guard(
+        &self,
+        key: &ObjectKey,
+        shadow: &ShadowDigest,
+        guard: bool,
+    ) -> Result<(), RequestError> {
         let others = shadow
             .finalizers
             .iter()
@@ -186,7 +168,12 @@ impl Controller {
         }
     }
 
-    async fn write_status(&self, key: &ObjectKey, uid: &str, status: &ShadowPodStatus) -> Result<(), Error> {
+    async fn write_status(
+        &self,
+        key: &ObjectKey,
+        uid: &str,
+        status: &ShadowPodStatus,
+    ) -> Result<(), RequestError> {
         // Every field of ours is named, so that one that is now empty is erased.
         let patch = json!({"metadata": {"uid": uid}, "status": {
             "phase": status.phase, "podUID": status.pod_uid, "recreations": status.recreations, "reason": status.reason,
@@ -212,21 +199,5 @@ fn params() -> PostParams {
     PostParams {
         field_manager: Some(field_manager::SHADOW_POD.to_owned()),
         ..PostParams::default()
-    }
-}
-
-fn refusal(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        error => error.to_string(),
-    }
-}
-
-/// Gone, or replaced by another of the same name: either way the step is done, and an event tells what is next.
-fn settled<T>(result: kube::Result<T>) -> kube::Result<()> {
-    match result {
-        Ok(_) => Ok(()),
-        Err(error) if is_not_found(&error) || is_conflict(&error) => Ok(()),
-        Err(error) => Err(error),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use spillway_operator::error::words;
 use spillway_operator::{Categorised, Category};
 
 use super::forge::ForgeError;
@@ -11,7 +12,7 @@ pub enum Error {
     /// Nothing can be done until somebody changes an object; the condition says which.
     #[error("{message}")]
     Blocked { reason: &'static str, message: String },
-    #[error("cannot {action}: {source}")]
+    #[error("cannot {action}: {}", words(source))]
     Request { action: String, source: kube::Error },
 }
 

@@ -1,18 +1,17 @@
 //! Carries out the plan for one pod: the only place of this module with a client.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 use spillway_api::offloading::ShadowPod;
 use spillway_api::well_known::{annotation, field_manager};
 use spillway_api::{RawObject, RawPod};
-use spillway_operator::error::{found, is_conflict, is_not_found};
+use spillway_operator::error::{RequestError, found, is_conflict, only, settled, while_trying};
 use spillway_operator::index::Scope;
 use spillway_operator::peer::Reach;
-use spillway_operator::{Action, Categorised, Category, Index, ObjectKey};
+use spillway_operator::{Action, Index, ObjectKey};
 use tokio::sync::watch;
 
 use super::digest::{LocalDigest, RemoteDigest, ShadowDigest};
@@ -33,30 +32,9 @@ pub struct Controller {
     pub reach: watch::Receiver<Reach>,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("cannot {action}: {source}")]
-pub struct Error {
-    action: &'static str,
-    source: kube::Error,
-}
-
-impl Categorised for Error {
-    fn category(&self) -> Category {
-        self.source.category()
-    }
-
-    fn retry_after(&self) -> Option<Duration> {
-        self.source.retry_after()
-    }
-}
-
-fn while_trying(action: &'static str) -> impl Fn(kube::Error) -> Error {
-    move |source| Error { action, source }
-}
-
 impl Controller {
     /// `key` is the local pod's. The indexes of local pods and of twin namespaces must be complete before the first call.
-    pub async fn reconcile(&self, key: ObjectKey) -> Result<Action, Error> {
+    pub async fn reconcile(&self, key: ObjectKey) -> Result<Action, RequestError> {
         let local = self.locals.get(&key);
         let local = local.as_deref();
         let Some(namespace) = self.twins.away(&key.namespace) else {
@@ -92,7 +70,7 @@ impl Controller {
         away: &ObjectKey,
         local: Option<&LocalDigest>,
         step: Step,
-    ) -> Result<Action, Error> {
+    ) -> Result<Action, RequestError> {
         match (step, local) {
             (Step::CreateShadow, Some(local)) => self.create_shadow(home, away, local).await?,
             (Step::DeleteShadow { uid, grace }, _) => self.delete_shadow(away, uid, grace).await?,
@@ -109,7 +87,7 @@ impl Controller {
         home: &ObjectKey,
         away: &ObjectKey,
         local: &LocalDigest,
-    ) -> Result<(), Error> {
+    ) -> Result<(), RequestError> {
         let forged = local.forged.lock().clone();
         let shadow = match forged {
             Some(forged) => *forged,
@@ -152,7 +130,7 @@ impl Controller {
         away: &ObjectKey,
         local: &LocalDigest,
         error: kube::Error,
-    ) -> Result<(), Error> {
+    ) -> Result<(), RequestError> {
         let there = found(self.shadows_away(away).get(&away.name).await)
             .map_err(while_trying("read the ShadowPod"))?;
         let Some(there) = there else {
@@ -181,14 +159,19 @@ impl Controller {
         local: &LocalDigest,
         reason: &str,
         message: &str,
-    ) -> Result<(), Error> {
+    ) -> Result<(), RequestError> {
         match plan::refused(local, reason, message, &self.mirror) {
             Step::WriteStatus { uid, patch } => self.write_status(home, &uid, patch).await,
             _ => Ok(()),
         }
     }
 
-    async fn delete_shadow(&self, away: &ObjectKey, uid: String, grace: Option<i64>) -> Result<(), Error> {
+    async fn delete_shadow(
+        &self,
+        away: &ObjectKey,
+        uid: String,
+        grace: Option<i64>,
+    ) -> Result<(), RequestError> {
         if let Some(grace) = grace {
             self.pass_on_grace(away, &uid, grace).await?;
         }
@@ -200,7 +183,7 @@ impl Controller {
             .map_err(while_trying("delete the ShadowPod"))
     }
 
-    async fn pass_on_grace(&self, away: &ObjectKey, uid: &str, grace: i64) -> Result<(), Error> {
+    async fn pass_on_grace(&self, away: &ObjectKey, uid: &str, grace: i64) -> Result<(), RequestError> {
         let annotations = json!({annotation::DELETION_GRACE_SECONDS: grace.max(0).to_string()});
         let patch = Patch::Merge(json!({"metadata": {"uid": uid, "annotations": annotations}}));
         let patched = self
@@ -210,7 +193,7 @@ impl Controller {
         settled(patched).map_err(while_trying("pass on the grace period"))
     }
 
-    async fn finish_local(&self, home: &ObjectKey, uid: String) -> Result<(), Error> {
+    async fn finish_local(&self, home: &ObjectKey, uid: String) -> Result<(), RequestError> {
         let params = DeleteParams {
             grace_period_seconds: Some(0),
             preconditions: Some(only(uid)),
@@ -220,7 +203,7 @@ impl Controller {
             .map_err(while_trying("finish the pod"))
     }
 
-    async fn write_status(&self, home: &ObjectKey, uid: &str, status: RawObject) -> Result<(), Error> {
+    async fn write_status(&self, home: &ObjectKey, uid: &str, status: RawObject) -> Result<(), RequestError> {
         let patch = Patch::Strategic(json!({"metadata": {"uid": uid}, "status": status}));
         let patched = self
             .pods_at_home(home)
@@ -235,21 +218,5 @@ impl Controller {
 
     fn shadows_away(&self, key: &ObjectKey) -> Api<ShadowPod> {
         Api::namespaced(self.away.clone(), &key.namespace)
-    }
-}
-
-fn only(uid: String) -> Preconditions {
-    Preconditions {
-        uid: Some(uid),
-        resource_version: None,
-    }
-}
-
-/// Gone, or another of the same name is there: either way the step is done, and an event tells what is next.
-fn settled<T>(result: kube::Result<T>) -> kube::Result<()> {
-    match result {
-        Ok(_) => Ok(()),
-        Err(error) if is_not_found(&error) || is_conflict(&error) => Ok(()),
-        Err(error) => Err(error),
     }
 }

@@ -100,8 +100,8 @@ fn show(local: &LocalDigest, shadow: &ShadowDigest, pod: Option<&RemoteDigest>, 
     let recreations = shadow.status.recreations;
     let wanted = match (&shadow.status.outcome, pod.filter(|pod| pod.owner == shadow.uid)) {
         (Some(outcome), _) => mirror.status(outcome, recreations, local),
-        // Being taken away, but not by us: what comes after it is shown, its end is not.
-        (None, Some(pod)) if pod.is_deleting && !shadow.is_deleting => return Step::Nothing,
+        // Being taken away, but not by its user: what comes after it is shown, its end is not.
+        (None, Some(pod)) if pod.is_deleting && local.deletion_grace.is_none() => return Step::Nothing,
         (None, Some(pod)) => mirror.status(&pod.status, recreations, local),
         (None, None) => match (&shadow.status.reason, &shadow.status.message) {
             (Some(reason), message) => mirror.waiting(reason, message.as_deref().unwrap_or_default(), local),

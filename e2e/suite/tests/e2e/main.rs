@@ -1,6 +1,8 @@
 //! End-to-end tests on two real clusters, `home` and `away`, shared by all tests of this binary. Spillway is installed by
 //! the umbrella chart; every test has a namespace of its own.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod crds;
 mod kills;
 mod metrics;
@@ -38,8 +40,11 @@ pub fn testbed() -> &'static Testbed {
 
 async fn set_up() -> Result<Testbed> {
     let image = install::build_image()?;
+    let policy = install::root().join("e2e/suite/audit-policy.yaml");
+    let audit = vec![format!("--audit-policy-file={}", policy.display()), "--audit-log-path=-".to_owned()];
     let spec = Spec {
         prometheus: true,
+        extra_args: [("kube-apiserver".to_owned(), audit)].into(),
         ..Spec::default()
     };
     let testbed = install::clusters("e2e", &spec, &image)?;

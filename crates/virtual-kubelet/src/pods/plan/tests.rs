@@ -167,6 +167,15 @@ fn the_end_of_a_disrupted_pod_is_not_shown() {
         decide(Some(&local()), Some(&shadow()), Some(&taken)),
         Step::Nothing
     );
+    let with_shadow = ShadowDigest {
+        is_deleting: true,
+        ..shadow()
+    };
+    assert_eq!(
+        decide(Some(&local()), Some(&with_shadow), Some(&taken)),
+        Step::Nothing,
+        "nor with its ShadowPod"
+    );
     let other = RemoteDigest {
         owner: "s0".into(),
         ..remote()
