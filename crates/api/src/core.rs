@@ -73,12 +73,7 @@ impl JsonSchema for ClusterId {
     shortname = "fc",
     category = "liqo",
     printcolumn(name = "Role", type_ = "string", json_path = ".status.role"),
-    printcolumn(
-        name = "ClusterID",
-        type_ = "string",
-        json_path = ".spec.clusterID",
-        priority = 1
-    ),
+    printcolumn(name = "ClusterID", type_ = "string", json_path = ".spec.clusterID", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]

@@ -9,8 +9,7 @@ use crate::{
     k8s::{CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool},
     networking::{Configuration, GatewayClient, GatewayServer},
     offloading::{
-        NamespaceMap, NamespaceOffloading, Quota, ShadowEndpointSlice, ShadowPod, VirtualNode,
-        VkOptionsTemplate,
+        NamespaceMap, NamespaceOffloading, Quota, ShadowEndpointSlice, ShadowPod, VirtualNode, VkOptionsTemplate,
     },
 };
 
@@ -52,20 +51,13 @@ pub fn file_name(crd: &CustomResourceDefinition) -> String {
 
 fn finish<K: CustomResourceExt>(spec: Spec) -> CustomResourceDefinition {
     let mut crd = K::crd();
-    let schemas = crd
-        .spec
-        .versions
-        .iter_mut()
-        .filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
+    let schemas =
+        crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
     for root in schemas {
         tidy(root);
         if spec == Spec::Optional {
             root.required = None;
-            if let Some(spec) = root
-                .properties
-                .as_mut()
-                .and_then(|properties| properties.get_mut("spec"))
-            {
+            if let Some(spec) = root.properties.as_mut().and_then(|properties| properties.get_mut("spec")) {
                 spec.default = Some(JSON(json!({})));
             }
         }
@@ -91,11 +83,7 @@ fn tidy(schema: &mut JSONSchemaProps) {
     if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
         tidy(values);
     }
-    for property in schema
-        .properties
-        .iter_mut()
-        .flat_map(|properties| properties.values_mut())
-    {
+    for property in schema.properties.iter_mut().flat_map(|properties| properties.values_mut()) {
         tidy(property);
     }
 }

@@ -9,10 +9,7 @@
 //! the operator owns loses nothing. What must travel whole (the pod of a ShadowPod, the template of a VirtualNode, the
 //! endpoints of a ShadowEndpointSlice) is held as raw JSON and survives any round trip.
 
-#![allow(
-    clippy::duplicated_attributes,
-    reason = "printer columns and short names repeat the same attribute"
-)]
+#![allow(clippy::duplicated_attributes, reason = "printer columns and short names repeat the same attribute")]
 
 pub mod authentication;
 pub mod core;

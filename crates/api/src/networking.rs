@@ -25,16 +25,8 @@ pub const GROUP: &str = "networking.liqo.io";
     doc = "The address ranges of a peer, and the ranges under which this cluster reaches them. One per peer, in its tenant namespace.",
     shortname = "conf",
     category = "liqo",
-    printcolumn(
-        name = "Desired Pod CIDR ",
-        type_ = "string",
-        json_path = ".spec.remote.cidr.pod"
-    ),
-    printcolumn(
-        name = "Remapped Pod CIDR",
-        type_ = "string",
-        json_path = ".status.remote.cidr.pod"
-    ),
+    printcolumn(name = "Desired Pod CIDR ", type_ = "string", json_path = ".spec.remote.cidr.pod"),
+    printcolumn(name = "Remapped Pod CIDR", type_ = "string", json_path = ".status.remote.cidr.pod"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(
         name = "Desired External CIDR",
@@ -118,17 +110,8 @@ pub struct ClusterConfigCidr {
     shortname = "gws",
     shortname = "gwserver",
     category = "liqo",
-    printcolumn(
-        name = "Template Kind",
-        type_ = "string",
-        json_path = ".spec.serverTemplateRef.kind",
-        priority = 1
-    ),
-    printcolumn(
-        name = "Template Name",
-        type_ = "string",
-        json_path = ".spec.serverTemplateRef.name"
-    ),
+    printcolumn(name = "Template Kind", type_ = "string", json_path = ".spec.serverTemplateRef.kind", priority = 1),
+    printcolumn(name = "Template Name", type_ = "string", json_path = ".spec.serverTemplateRef.name"),
     printcolumn(
         name = "Template Namespace",
         type_ = "string",
@@ -137,12 +120,7 @@ pub struct ClusterConfigCidr {
     ),
     printcolumn(name = "IP", type_ = "string", json_path = ".status.endpoint.addresses[*]"),
     printcolumn(name = "Port", type_ = "string", json_path = ".status.endpoint.port"),
-    printcolumn(
-        name = "Protocol",
-        type_ = "string",
-        json_path = ".status.endpoint.protocol",
-        priority = 1
-    ),
+    printcolumn(name = "Protocol", type_ = "string", json_path = ".status.endpoint.protocol", priority = 1),
     printcolumn(name = "MTU", type_ = "integer", json_path = ".spec.mtu", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
@@ -176,17 +154,8 @@ pub struct GatewayServerStatus {
     shortname = "gwc",
     shortname = "gwclient",
     category = "liqo",
-    printcolumn(
-        name = "Template Kind",
-        type_ = "string",
-        json_path = ".spec.clientTemplateRef.kind",
-        priority = 1
-    ),
-    printcolumn(
-        name = "Template Name",
-        type_ = "string",
-        json_path = ".spec.clientTemplateRef.name"
-    ),
+    printcolumn(name = "Template Kind", type_ = "string", json_path = ".spec.clientTemplateRef.kind", priority = 1),
+    printcolumn(name = "Template Name", type_ = "string", json_path = ".spec.clientTemplateRef.name"),
     printcolumn(
         name = "Template Namespace",
         type_ = "string",
@@ -195,12 +164,7 @@ pub struct GatewayServerStatus {
     ),
     printcolumn(name = "IP", type_ = "string", json_path = ".spec.endpoint.addresses[*]"),
     printcolumn(name = "Port", type_ = "string", json_path = ".spec.endpoint.port"),
-    printcolumn(
-        name = "Protocol",
-        type_ = "string",
-        json_path = ".spec.endpoint.protocol",
-        priority = 1
-    ),
+    printcolumn(name = "Protocol", type_ = "string", json_path = ".spec.endpoint.protocol", priority = 1),
     printcolumn(name = "MTU", type_ = "integer", json_path = ".spec.mtu", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]

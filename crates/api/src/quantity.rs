@@ -82,10 +82,7 @@ pub struct Quantity {
 
 impl Quantity {
     /// Nothing.
-    pub const ZERO: Self = Self {
-        nanos: 0,
-        format: Format::DecimalSi,
-    };
+    pub const ZERO: Self = Self { nanos: 0, format: Format::DecimalSi };
 
     pub(crate) const fn from_nanos(nanos: i128, format: Format) -> Self {
         Self { nanos, format }
@@ -242,10 +239,7 @@ impl<'de> Deserialize<'de> for Quantity {
             }
 
             fn visit_u64<E: de::Error>(self, units: u64) -> Result<Quantity, E> {
-                Ok(Quantity::from_nanos(
-                    i128::from(units) * NANOS_PER_UNIT,
-                    Format::DecimalSi,
-                ))
+                Ok(Quantity::from_nanos(i128::from(units) * NANOS_PER_UNIT, Format::DecimalSi))
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Quantity, E> {

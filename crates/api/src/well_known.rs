@@ -90,8 +90,7 @@ pub mod label {
     /// On a virtual node: `true` keeps it out of the load balancers of the cloud.
     pub const EXCLUDE_FROM_LOAD_BALANCERS: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
     /// The older form of [`EXCLUDE_FROM_LOAD_BALANCERS`].
-    pub const EXCLUDE_FROM_LOAD_BALANCERS_ALPHA: &str =
-        "alpha.service-controller.kubernetes.io/exclude-balancer";
+    pub const EXCLUDE_FROM_LOAD_BALANCERS_ALPHA: &str = "alpha.service-controller.kubernetes.io/exclude-balancer";
     /// On an object of the installation: the application that it is part of.
     pub const APP_NAME: &str = "app.kubernetes.io/name";
     /// The value of [`APP_NAME`] on the ConfigMap that holds the cluster's ID.

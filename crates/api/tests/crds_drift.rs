@@ -18,11 +18,7 @@ fn checked_in_definitions_are_current() {
     for crd in crds::all() {
         let path = directory().join(crds::file_name(&crd));
         let checked_in = fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            checked_in == yaml::print(&crd).unwrap(),
-            "{} is out of date: run make crds",
-            path.display()
-        );
+        assert!(checked_in == yaml::print(&crd).unwrap(), "{} is out of date: run make crds", path.display());
     }
 }
 
@@ -40,11 +36,6 @@ fn nothing_else_is_checked_in() {
 fn yaml_says_what_the_definitions_say() {
     for crd in crds::all() {
         let read_back: Value = serde_saphyr::from_str(&yaml::print(&crd).unwrap()).unwrap();
-        assert_eq!(
-            read_back,
-            serde_json::to_value(&crd).unwrap(),
-            "{}",
-            crds::file_name(&crd)
-        );
+        assert_eq!(read_back, serde_json::to_value(&crd).unwrap(), "{}", crds::file_name(&crd));
     }
 }

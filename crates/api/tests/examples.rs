@@ -13,15 +13,12 @@ use spillway_api::{
     crds,
     networking::{Configuration, GatewayClient, GatewayServer},
     offloading::{
-        NamespaceMap, NamespaceOffloading, Quota, ShadowEndpointSlice, ShadowPod, VirtualNode,
-        VkOptionsTemplate,
+        NamespaceMap, NamespaceOffloading, Quota, ShadowEndpointSlice, ShadowPod, VirtualNode, VkOptionsTemplate,
     },
 };
 
 fn manifest(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/examples")
-        .join(format!("{name}.yaml"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/examples").join(format!("{name}.yaml"));
     serde_saphyr::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
@@ -33,10 +30,7 @@ fn round_trip<K: DeserializeOwned + Serialize>(manifest: &Value) -> Value {
 fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Object(left), Value::Object(right)) => {
-            left.len() == right.len()
-                && left
-                    .iter()
-                    .all(|(key, value)| right.get(key).is_some_and(|r| same(value, r)))
+            left.len() == right.len() && left.iter().all(|(key, value)| right.get(key).is_some_and(|r| same(value, r)))
         }
         (Value::Array(left), Value::Array(right)) => {
             left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
@@ -56,11 +50,7 @@ fn with_defaults(mut manifest: Value) -> Value {
         _ => json!({}),
     };
     for (field, default) in defaults.as_object().unwrap() {
-        manifest["spec"]
-            .as_object_mut()
-            .unwrap()
-            .entry(field.clone())
-            .or_insert(default.clone());
+        manifest["spec"].as_object_mut().unwrap().entry(field.clone()).or_insert(default.clone());
     }
     manifest
 }
@@ -88,10 +78,7 @@ fn survives_a_round_trip(
 ) {
     let manifest = with_defaults(manifest(&format!("{kind}-{size}")));
     let back = round_trip(&manifest);
-    assert!(
-        same(&manifest, &back),
-        "sent:\n{manifest:#}\ncame back:\n{back:#}"
-    );
+    assert!(same(&manifest, &back), "sent:\n{manifest:#}\ncame back:\n{back:#}");
 }
 
 #[test]
@@ -129,17 +116,10 @@ fn assert_sets_all(path: &str, schema: &Value, values: &[&Value]) {
         assert!(!set.is_empty(), "{path}.{property} is not set");
         assert_sets_all(&format!("{path}.{property}"), nested, &set);
     }
-    let elements: Vec<&Value> = values
-        .iter()
-        .filter_map(|value| value.as_array())
-        .flatten()
-        .collect();
+    let elements: Vec<&Value> = values.iter().filter_map(|value| value.as_array()).flatten().collect();
     assert_sets_some(path, &schema["items"], &elements);
-    let entries: Vec<&Value> = values
-        .iter()
-        .filter_map(|value| value.as_object())
-        .flat_map(|map| map.values())
-        .collect();
+    let entries: Vec<&Value> =
+        values.iter().filter_map(|value| value.as_object()).flat_map(|map| map.values()).collect();
     assert_sets_some(path, &schema["additionalProperties"], &entries);
 }
 

@@ -116,10 +116,7 @@ fn refuses_what_is_no_suffix(#[case] text: &str) {
 #[case("1e2147483647")]
 #[case("1000000000000000000000000000000000000000000")]
 fn refuses_what_no_cluster_has(#[case] text: &str) {
-    assert_eq!(
-        text.parse::<Quantity>(),
-        Err(ParseError::TooLarge(text.to_owned()))
-    );
+    assert_eq!(text.parse::<Quantity>(), Err(ParseError::TooLarge(text.to_owned())));
 }
 
 #[rstest]
@@ -145,10 +142,7 @@ fn adds_and_subtracts(#[case] left: &str, #[case] right: &str, #[case] total: &s
 fn counts_round_up() {
     assert_eq!((quantity("1500m").units(), quantity("1500m").millis()), (2, 1500));
     assert_eq!((quantity("-1500m").units(), quantity("1u").millis()), (-1, 1));
-    assert_eq!(
-        (quantity("1000E").units(), quantity("-1000E").units()),
-        (i64::MAX, i64::MIN)
-    );
+    assert_eq!((quantity("1000E").units(), quantity("-1000E").units()), (i64::MAX, i64::MIN));
     assert_eq!(Quantity::from_bytes(1 << 30).to_string(), "1Gi");
     assert_eq!(Quantity::from_millis(2500).to_string(), "2500m");
 }
@@ -172,14 +166,8 @@ fn shares(#[case] resource: &str, #[case] whole: &str, #[case] percent: u32, #[c
 #[test]
 fn lists() {
     let list = |json: &str| serde_json::from_str::<ResourceList>(json).unwrap();
-    let (a, b) = (
-        list(r#"{"cpu": 2, "memory": "1Gi"}"#),
-        list(r#"{"cpu": "500m", "pods": "3"}"#),
-    );
-    assert_eq!(
-        sum([&a, &b]),
-        list(r#"{"cpu": "2500m", "memory": "1Gi", "pods": 3}"#)
-    );
+    let (a, b) = (list(r#"{"cpu": 2, "memory": "1Gi"}"#), list(r#"{"cpu": "500m", "pods": "3"}"#));
+    assert_eq!(sum([&a, &b]), list(r#"{"cpu": "2500m", "memory": "1Gi", "pods": 3}"#));
     assert_eq!(saturating_sub(&b, &a), list(r#"{"cpu": 0, "pods": 3}"#));
     assert_eq!(share_of_list(&b, 90), list(r#"{"cpu": "450m", "pods": 2}"#));
 }
@@ -189,23 +177,15 @@ fn json() {
     assert_eq!(serde_json::to_string(&quantity("1024Mi")).unwrap(), r#""1Gi""#);
     assert_eq!(serde_json::from_str::<Quantity>("20").unwrap(), quantity("20"));
     assert_eq!(serde_json::from_str::<Quantity>("-1").unwrap(), quantity("-1"));
-    assert_eq!(
-        serde_json::from_str::<Quantity>("18446744073709551615").unwrap(),
-        quantity("18446744073709551615")
-    );
+    assert_eq!(serde_json::from_str::<Quantity>("18446744073709551615").unwrap(), quantity("18446744073709551615"));
     assert!(serde_json::from_str::<Quantity>("0.5").is_err());
-    let message = serde_json::from_str::<Quantity>(r#""1 GB""#)
-        .unwrap_err()
-        .to_string();
+    let message = serde_json::from_str::<Quantity>(r#""1 GB""#).unwrap_err().to_string();
     assert!(message.contains("expected one of"), "{message}");
 }
 
 fn any_quantity() -> impl Strategy<Value = Quantity> {
-    let suffix = prop::sample::select(vec![
-        "", "n", "u", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti", "e-3", "e3",
-    ]);
-    ("-?[0-9]{1,7}(\\.[0-9]{0,4})?", suffix)
-        .prop_map(|(number, suffix)| quantity(&format!("{number}{suffix}")))
+    let suffix = prop::sample::select(vec!["", "n", "u", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti", "e-3", "e3"]);
+    ("-?[0-9]{1,7}(\\.[0-9]{0,4})?", suffix).prop_map(|(number, suffix)| quantity(&format!("{number}{suffix}")))
 }
 
 proptest! {

@@ -40,11 +40,7 @@ impl CommonArgs {
     pub fn identity(&self) -> String {
         match &self.identity {
             Some(identity) if !identity.is_empty() => identity.clone(),
-            _ => format!(
-                "process-{}-{}",
-                std::process::id(),
-                jiff::Timestamp::now().as_nanosecond()
-            ),
+            _ => format!("process-{}-{}", std::process::id(), jiff::Timestamp::now().as_nanosecond()),
         }
     }
 }

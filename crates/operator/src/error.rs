@@ -104,10 +104,7 @@ pub fn settled<T>(result: kube::Result<T>) -> kube::Result<()> {
 
 /// The precondition that a write hits this object and no later one of the same name.
 pub fn only(uid: String) -> Preconditions {
-    Preconditions {
-        uid: Some(uid),
-        resource_version: None,
-    }
+    Preconditions { uid: Some(uid), resource_version: None }
 }
 
 /// True for an answer that says the object is not there.

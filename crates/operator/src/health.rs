@@ -28,8 +28,7 @@ impl Gate {
     }
 
     pub fn set(&self, open: bool) {
-        self.0
-            .send_if_modified(|before| std::mem::replace(before, open) != open);
+        self.0.send_if_modified(|before| std::mem::replace(before, open) != open);
     }
 
     pub fn is_open(&self) -> bool {
@@ -51,12 +50,7 @@ impl Readiness {
 
     /// What is missing; empty means ready.
     pub fn missing(&self) -> Vec<String> {
-        self.gates
-            .lock()
-            .iter()
-            .filter(|(_, gate)| !gate.is_open())
-            .map(|(name, _)| name.clone())
-            .collect()
+        self.gates.lock().iter().filter(|(_, gate)| !gate.is_open()).map(|(name, _)| name.clone()).collect()
     }
 }
 

@@ -34,12 +34,7 @@ struct State<D> {
 
 impl<D> Default for Index<D> {
     fn default() -> Self {
-        Self {
-            state: RwLock::new(State {
-                digests: HashMap::new(),
-                synced: HashSet::new(),
-            }),
-        }
+        Self { state: RwLock::new(State { digests: HashMap::new(), synced: HashSet::new() }) }
     }
 }
 
@@ -78,12 +73,8 @@ impl<D> Index<D> {
     /// Ends a list of `scope`: removes what it did not contain, and returns the keys removed.
     pub fn complete(&self, scope: &Scope, listed: &HashSet<ObjectKey>) -> Vec<ObjectKey> {
         let mut state = self.state.write();
-        let gone: Vec<_> = state
-            .digests
-            .keys()
-            .filter(|key| scope.covers(key) && !listed.contains(*key))
-            .cloned()
-            .collect();
+        let gone: Vec<_> =
+            state.digests.keys().filter(|key| scope.covers(key) && !listed.contains(*key)).cloned().collect();
         for key in &gone {
             state.digests.remove(key);
         }
@@ -106,20 +97,13 @@ mod tests {
     #[test]
     fn a_list_of_one_namespace_leaves_the_others_alone() {
         let index = Index::default();
-        let (a, b, c) = (
-            ObjectKey::new("one", "a"),
-            ObjectKey::new("one", "b"),
-            ObjectKey::new("two", "c"),
-        );
+        let (a, b, c) = (ObjectKey::new("one", "a"), ObjectKey::new("one", "b"), ObjectKey::new("two", "c"));
         for key in [&a, &b, &c] {
             index.insert(key.clone(), ());
         }
         let one = Scope::Namespace("one".into());
         assert!(!index.is_synced(&one));
-        assert_eq!(
-            index.complete(&one, &HashSet::from([a.clone()])),
-            std::slice::from_ref(&b)
-        );
+        assert_eq!(index.complete(&one, &HashSet::from([a.clone()])), std::slice::from_ref(&b));
         assert!(index.is_synced(&one) && !index.is_synced(&Scope::Namespace("two".into())));
         assert!(index.get(&a).is_some() && index.get(&b).is_none() && index.get(&c).is_some());
         index.forget(&one);

@@ -13,28 +13,18 @@ pub struct ObjectKey {
 
 impl ObjectKey {
     pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-        }
+        Self { namespace: namespace.into(), name: name.into() }
     }
 
     /// The key of an object; the namespace of a cluster-scoped one is empty.
     pub fn of<K: Resource>(object: &K) -> Self {
-        Self::new(
-            object.meta().namespace.as_deref().unwrap_or_default(),
-            object.name_any(),
-        )
+        Self::new(object.meta().namespace.as_deref().unwrap_or_default(), object.name_any())
     }
 }
 
 impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.namespace.is_empty() {
-            f.write_str(&self.name)
-        } else {
-            write!(f, "{}/{}", self.namespace, self.name)
-        }
+        if self.namespace.is_empty() { f.write_str(&self.name) } else { write!(f, "{}/{}", self.namespace, self.name) }
     }
 }
 

@@ -37,12 +37,7 @@ struct Observed {
 
 impl Election {
     pub fn new(client: Client, namespace: &str, name: &str, identity: String, metrics: Metrics) -> Self {
-        Self {
-            api: Api::namespaced(client, namespace),
-            name: name.to_owned(),
-            identity,
-            metrics,
-        }
+        Self { api: Api::namespaced(client, namespace), name: name.to_owned(), identity, metrics }
     }
 
     /// Waits for the lease, then works until `stop`, and hands the lease over once the work has ended. An error as soon as
@@ -88,19 +83,11 @@ impl Election {
         let Some(lease) = found(self.api.get(&self.name).await)? else {
             return self.settle(self.api.create(&PostParams::default(), &self.taken(None)).await);
         };
-        let unchanged = observed
-            .as_ref()
-            .is_some_and(|seen| seen.lease.spec == lease.spec);
+        let unchanged = observed.as_ref().is_some_and(|seen| seen.lease.spec == lease.spec);
         if !unchanged {
-            *observed = Some(Observed {
-                lease: lease.clone(),
-                since: Instant::now(),
-            });
+            *observed = Some(Observed { lease: lease.clone(), since: Instant::now() });
         }
-        let seen_for = observed
-            .as_ref()
-            .map(|seen| seen.since.elapsed())
-            .unwrap_or_default();
+        let seen_for = observed.as_ref().map(|seen| seen.since.elapsed()).unwrap_or_default();
         if !may_take(&lease, &self.identity, seen_for) {
             return Ok(false);
         }
@@ -123,20 +110,13 @@ impl Election {
         let ours = spec.holder_identity.as_deref() == Some(&*self.identity);
         Lease {
             metadata: before.map_or_else(
-                || ObjectMeta {
-                    name: Some(self.name.clone()),
-                    ..ObjectMeta::default()
-                },
+                || ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() },
                 |lease| lease.metadata.clone(),
             ),
             spec: Some(LeaseSpec {
                 holder_identity: Some(self.identity.clone()),
                 lease_duration_seconds: i32::try_from(LEASE_DURATION.as_secs()).ok(),
-                acquire_time: if ours {
-                    spec.acquire_time
-                } else {
-                    Some(now.clone())
-                },
+                acquire_time: if ours { spec.acquire_time } else { Some(now.clone()) },
                 renew_time: Some(now),
                 lease_transitions: Some(spec.lease_transitions.unwrap_or(0) + i32::from(!ours)),
                 ..spec
@@ -162,10 +142,7 @@ impl Election {
                 Ok(Err(error)) => tracing::warn!(lease = self.name, %error, "the lease could not be renewed"),
                 Err(_) => {
                     self.metrics.leader(false);
-                    anyhow::bail!(
-                        "the lease {} could not be renewed for {RENEW_DEADLINE:?}",
-                        self.name
-                    );
+                    anyhow::bail!("the lease {} could not be renewed for {RENEW_DEADLINE:?}", self.name);
                 }
             }
         }
@@ -184,11 +161,7 @@ impl Election {
 
     async fn release(&self) -> anyhow::Result<()> {
         self.metrics.leader(false);
-        let lease = self
-            .api
-            .get(&self.name)
-            .await
-            .context("the lease could not be read to hand it over")?;
+        let lease = self.api.get(&self.name).await.context("the lease could not be read to hand it over")?;
         if holder(&lease) != Some(&self.identity) {
             return Ok(());
         }
@@ -197,11 +170,7 @@ impl Election {
             spec.holder_identity = Some(String::new());
             spec.lease_duration_seconds = Some(1);
         }
-        match self
-            .api
-            .replace(&self.name, &PostParams::default(), &released)
-            .await
-        {
+        match self.api.replace(&self.name, &PostParams::default(), &released).await {
             Ok(_) => Ok(()),
             Err(error) if is_conflict(&error) => Ok(()),
             Err(error) => Err(error).context("the lease could not be handed over"),
@@ -210,22 +179,13 @@ impl Election {
 }
 
 fn holder(lease: &Lease) -> Option<&String> {
-    lease
-        .spec
-        .as_ref()?
-        .holder_identity
-        .as_ref()
-        .filter(|holder| !holder.is_empty())
+    lease.spec.as_ref()?.holder_identity.as_ref().filter(|holder| !holder.is_empty())
 }
 
 /// Free, our own from before a restart, or not moved for its whole duration while we looked.
 fn may_take(lease: &Lease, identity: &str, unchanged_for: Duration) -> bool {
     let Some(holder) = holder(lease) else { return true };
-    let seconds = lease
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.lease_duration_seconds)
-        .unwrap_or(0);
+    let seconds = lease.spec.as_ref().and_then(|spec| spec.lease_duration_seconds).unwrap_or(0);
     let duration = Duration::from_secs(u64::try_from(seconds).unwrap_or(0)).max(Duration::from_secs(1));
     holder == identity || unchanged_for >= duration
 }
@@ -250,14 +210,8 @@ mod tests {
     #[test]
     fn a_lease_is_taken_only_when_free_ours_or_seen_unchanged_for_its_duration() {
         assert!(may_take(&lease(""), "me", Duration::ZERO));
-        assert!(
-            may_take(&lease("me"), "me", Duration::ZERO),
-            "a restarted container takes its own lease back"
-        );
-        assert!(
-            !may_take(&lease("other"), "me", Duration::ZERO),
-            "an old renew time alone says nothing"
-        );
+        assert!(may_take(&lease("me"), "me", Duration::ZERO), "a restarted container takes its own lease back");
+        assert!(!may_take(&lease("other"), "me", Duration::ZERO), "an old renew time alone says nothing");
         assert!(!may_take(&lease("other"), "me", Duration::from_secs(14)));
         assert!(may_take(&lease("other"), "me", Duration::from_secs(15)));
     }

@@ -8,9 +8,8 @@ use prometheus::{
     Encoder, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
 };
 
-const LATENCY_BUCKETS: &[f64] = &[
-    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
-];
+const LATENCY_BUCKETS: &[f64] =
+    &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 
 #[derive(Clone)]
 pub struct Metrics(Arc<Families>);
@@ -36,48 +35,25 @@ impl Default for Metrics {
         let families = Families {
             reconciles: register(
                 &registry,
-                counter(
-                    "reconcile_total",
-                    "Reconciles by result",
-                    &["controller", "outcome"],
-                ),
+                counter("reconcile_total", "Reconciles by result", &["controller", "outcome"]),
             ),
             reconcile_duration: register(
                 &registry,
-                histogram(
-                    "reconcile_duration_seconds",
-                    "How long a reconcile took",
-                    &["controller"],
-                ),
+                histogram("reconcile_duration_seconds", "How long a reconcile took", &["controller"]),
             ),
             queue_depth: register(
                 &registry,
-                gauge(
-                    "queue_depth",
-                    "Keys waiting for a worker or a retry",
-                    &["controller"],
-                ),
+                gauge("queue_depth", "Keys waiting for a worker or a retry", &["controller"]),
             ),
             retries: register(
                 &registry,
-                counter(
-                    "retries_total",
-                    "Reconciles to be tried again, by cause",
-                    &["controller", "category"],
-                ),
+                counter("retries_total", "Reconciles to be tried again, by cause", &["controller", "category"]),
             ),
             watch_restarts: register(
                 &registry,
-                counter(
-                    "watch_restarts_total",
-                    "Watches that broke and were opened anew",
-                    &["cluster", "resource"],
-                ),
+                counter("watch_restarts_total", "Watches that broke and were opened anew", &["cluster", "resource"]),
             ),
-            watches_open: register(
-                &registry,
-                gauge("watches_open", "Watches that are open", &["cluster"]),
-            ),
+            watches_open: register(&registry, gauge("watches_open", "Watches that are open", &["cluster"])),
             undecodable: register(
                 &registry,
                 counter(
@@ -88,11 +64,7 @@ impl Default for Metrics {
             ),
             requests: register(
                 &registry,
-                counter(
-                    "api_requests_total",
-                    "Requests to an API server",
-                    &["cluster", "method", "code"],
-                ),
+                counter("api_requests_total", "Requests to an API server", &["cluster", "method", "code"]),
             ),
             request_duration: register(
                 &registry,
@@ -102,24 +74,15 @@ impl Default for Metrics {
                     &["cluster", "method"],
                 ),
             ),
-            leader: register(
-                &registry,
-                single("leader", "1 while this instance holds its lease"),
-            ),
+            leader: register(&registry, single("leader", "1 while this instance holds its lease")),
             peer_reachable: register(
                 &registry,
-                gauge(
-                    "peer_reachable",
-                    "1 while the API server of that cluster answers its probe",
-                    &["cluster"],
-                ),
+                gauge("peer_reachable", "1 while the API server of that cluster answers its probe", &["cluster"]),
             ),
             registry,
         };
         #[cfg(target_os = "linux")]
-        let _ = families.registry.register(Box::new(
-            prometheus::process_collector::ProcessCollector::for_self(),
-        ));
+        let _ = families.registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()));
         Self(Arc::new(families))
     }
 }
@@ -131,17 +94,11 @@ impl Metrics {
     }
 
     pub fn controller(&self, name: &'static str) -> ControllerMetrics {
-        ControllerMetrics {
-            families: self.clone(),
-            name,
-        }
+        ControllerMetrics { families: self.clone(), name }
     }
 
     pub fn watch_restarted(&self, cluster: &str, resource: &str) {
-        self.0
-            .watch_restarts
-            .with_label_values(&[cluster, resource])
-            .inc();
+        self.0.watch_restarts.with_label_values(&[cluster, resource]).inc();
     }
 
     pub fn watches_open(&self, cluster: &str) -> IntGauge {
@@ -154,10 +111,7 @@ impl Metrics {
 
     pub fn request(&self, cluster: &str, method: &str, code: &str, took: Duration) {
         self.0.requests.with_label_values(&[cluster, method, code]).inc();
-        self.0
-            .request_duration
-            .with_label_values(&[cluster, method])
-            .observe(took.as_secs_f64());
+        self.0.request_duration.with_label_values(&[cluster, method]).observe(took.as_secs_f64());
     }
 
     pub fn leader(&self, leads: bool) {
@@ -165,10 +119,7 @@ impl Metrics {
     }
 
     pub fn peer_reachable(&self, cluster: &str, reachable: bool) {
-        self.0
-            .peer_reachable
-            .with_label_values(&[cluster])
-            .set(i64::from(reachable));
+        self.0.peer_reachable.with_label_values(&[cluster]).set(i64::from(reachable));
     }
 
     /// The text format that Prometheus scrapes.
@@ -192,27 +143,16 @@ impl ControllerMetrics {
     pub fn reconciled(&self, outcome: &str, took: Duration) {
         let families = &self.families.0;
         families.reconciles.with_label_values(&[self.name, outcome]).inc();
-        families
-            .reconcile_duration
-            .with_label_values(&[self.name])
-            .observe(took.as_secs_f64());
+        families.reconcile_duration.with_label_values(&[self.name]).observe(took.as_secs_f64());
     }
 
     pub fn retried(&self, category: &str) {
-        self.families
-            .0
-            .retries
-            .with_label_values(&[self.name, category])
-            .inc();
+        self.families.0.retries.with_label_values(&[self.name, category]).inc();
     }
 
     pub fn depth(&self, depth: usize) {
         let depth = i64::try_from(depth).unwrap_or(i64::MAX);
-        self.families
-            .0
-            .queue_depth
-            .with_label_values(&[self.name])
-            .set(depth);
+        self.families.0.queue_depth.with_label_values(&[self.name]).set(depth);
     }
 }
 
@@ -229,22 +169,15 @@ fn single(name: &str, help: &str) -> prometheus::Result<IntGauge> {
 }
 
 fn histogram(name: &str, help: &str, labels: &[&str]) -> prometheus::Result<HistogramVec> {
-    let opts = HistogramOpts::new(name, help)
-        .namespace("spillway")
-        .buckets(LATENCY_BUCKETS.to_vec());
+    let opts = HistogramOpts::new(name, help).namespace("spillway").buckets(LATENCY_BUCKETS.to_vec());
     HistogramVec::new(opts, labels)
 }
 
 /// Registers a family under a name that is fixed at compile time; a test renders all of them.
-#[allow(
-    clippy::expect_used,
-    reason = "the names are literals above, and a test constructs every one of them"
-)]
+#[allow(clippy::expect_used, reason = "the names are literals above, and a test constructs every one of them")]
 fn register<C: Collector + Clone + 'static>(registry: &Registry, family: prometheus::Result<C>) -> C {
     let family = family.expect("a valid metric name");
-    registry
-        .register(Box::new(family.clone()))
-        .expect("a metric name used once");
+    registry.register(Box::new(family.clone())).expect("a metric name used once");
     family
 }
 

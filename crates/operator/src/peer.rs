@@ -67,15 +67,7 @@ pub struct Peer {
 impl Peer {
     pub fn new(config: Config, connections: Connections, settings: ProbeSettings, metrics: Metrics) -> Self {
         let (reach, returns) = (watch::channel(Reach::Unknown).0, watch::channel(0).0);
-        Self {
-            config,
-            metrics,
-            settings,
-            reach,
-            returns,
-            connections,
-            on_return: Vec::new(),
-        }
+        Self { config, metrics, settings, reach, returns, connections, on_return: Vec::new() }
     }
 
     pub fn reach(&self) -> watch::Receiver<Reach> {
@@ -137,11 +129,7 @@ impl Peer {
                         begun
                     }
                 };
-                self.reach.send_replace(Reach::Away {
-                    since,
-                    reason,
-                    message,
-                });
+                self.reach.send_replace(Reach::Away { since, reason, message });
                 INTERVAL_WHILE_AWAY.min(self.settings.interval)
             }
         }
@@ -154,32 +142,20 @@ struct Failure {
 }
 
 async fn probe(client: &Client, timeout: Duration) -> Result<(), Failure> {
-    let unreachable = |message: String| Failure {
-        reason: "RemoteAPIServerUnreachable",
-        message,
-    };
-    let request = Request::get("/readyz")
-        .body(Vec::new())
-        .map_err(|error| unreachable(error.to_string()))?;
+    let unreachable = |message: String| Failure { reason: "RemoteAPIServerUnreachable", message };
+    let request = Request::get("/readyz").body(Vec::new()).map_err(|error| unreachable(error.to_string()))?;
     match tokio::time::timeout(timeout, client.request_text(request)).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(kube::Error::Api(status))) if status.code == 401 || status.code == 403 => Err(Failure {
             reason: "RemoteCredentialsRefused",
-            message: format!(
-                "the remote API server refuses this cluster's credentials: {}",
-                status.message
-            ),
+            message: format!("the remote API server refuses this cluster's credentials: {}", status.message),
         }),
         Ok(Err(kube::Error::Api(status))) => Err(Failure {
             reason: "RemoteAPIServerNotReady",
             message: format!("the remote API server answers /readyz with {}", status.code),
         }),
-        Ok(Err(error)) => Err(unreachable(format!(
-            "the remote API server cannot be reached: {error}"
-        ))),
-        Err(_) => Err(unreachable(format!(
-            "the remote API server did not answer within {timeout:?}"
-        ))),
+        Ok(Err(error)) => Err(unreachable(format!("the remote API server cannot be reached: {error}"))),
+        Err(_) => Err(unreachable(format!("the remote API server did not answer within {timeout:?}"))),
     }
 }
 
@@ -191,10 +167,7 @@ mod tests {
     #[tokio::test]
     async fn a_return_is_told_once_to_everyone_who_waits() {
         let config = Config::new("https://127.0.0.1:1".parse().unwrap());
-        let settings = ProbeSettings {
-            interval: Duration::from_secs(5),
-            timeout: Duration::from_secs(1),
-        };
+        let settings = ProbeSettings { interval: Duration::from_secs(5), timeout: Duration::from_secs(1) };
         let mut peer = Peer::new(config, Connections::default(), settings, Metrics::default());
         let returns = Arc::new(AtomicUsize::new(0));
         let counted = returns.clone();
@@ -202,32 +175,19 @@ mod tests {
             counted.fetch_add(1, Ordering::SeqCst);
         });
         let mut kicks = peer.kicks();
-        let failed = || {
-            Err(Failure {
-                reason: "RemoteAPIServerUnreachable",
-                message: "cut".to_owned(),
-            })
-        };
+        let failed = || Err(Failure { reason: "RemoteAPIServerUnreachable", message: "cut".to_owned() });
 
         assert_eq!(peer.note(Instant::now(), Ok(())), settings.interval);
         assert_eq!(returns.load(Ordering::SeqCst), 0, "the first answer is no return");
         let first = Instant::now();
         assert_eq!(peer.note(first, failed()), INTERVAL_WHILE_AWAY);
         peer.note(Instant::now(), failed());
-        let Reach::Away { since, .. } = peer.reach().borrow().clone() else {
-            panic!("away")
-        };
+        let Reach::Away { since, .. } = peer.reach().borrow().clone() else { panic!("away") };
         assert_eq!(since, first, "counted from the first failure");
         peer.note(Instant::now(), Ok(()));
         peer.note(Instant::now(), Ok(()));
         assert_eq!(returns.load(Ordering::SeqCst), 1);
-        tokio::time::timeout(Duration::from_secs(5), kicks.kicked())
-            .await
-            .expect("kicked");
-        assert!(
-            tokio::time::timeout(Duration::from_millis(50), kicks.kicked())
-                .await
-                .is_err()
-        );
+        tokio::time::timeout(Duration::from_secs(5), kicks.kicked()).await.expect("kicked");
+        assert!(tokio::time::timeout(Duration::from_millis(50), kicks.kicked()).await.is_err());
     }
 }

@@ -72,13 +72,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let state = &mut *state;
         match state.entries.get_mut(&key) {
             None => {
-                state.entries.insert(
-                    key.clone(),
-                    Entry {
-                        failures: 0,
-                        phase: Phase::Ready,
-                    },
-                );
+                state.entries.insert(key.clone(), Entry { failures: 0, phase: Phase::Ready });
             }
             Some(entry) => match entry.phase {
                 Phase::Ready => return,
@@ -159,10 +153,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let state = &mut *state;
         for key in std::mem::take(&mut state.waiting).into_values() {
             if let Some(entry) = state.entries.get_mut(&key) {
-                *entry = Entry {
-                    failures: 0,
-                    phase: Phase::Ready,
-                };
+                *entry = Entry { failures: 0, phase: Phase::Ready };
                 state.ready.push_back(key);
             }
         }

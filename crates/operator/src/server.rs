@@ -20,9 +20,9 @@ pub async fn run(
     readiness: Readiness,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    let listener = TcpListener::bind(address).await.with_context(|| {
-        format!("cannot listen on {address} for metrics and probes (see --metrics-address)")
-    })?;
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("cannot listen on {address} for metrics and probes (see --metrics-address)"))?;
     serve(listener, metrics, readiness, stop).await
 }
 
@@ -43,10 +43,7 @@ async fn serve(
 }
 
 fn render(metrics: &Metrics) -> impl IntoResponse + use<> {
-    (
-        [(header::CONTENT_TYPE, "text/plain; version=0.0.4")],
-        metrics.render(),
-    )
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], metrics.render())
 }
 
 fn ready(readiness: &Readiness) -> (StatusCode, String) {
@@ -54,10 +51,7 @@ fn ready(readiness: &Readiness) -> (StatusCode, String) {
     if missing.is_empty() {
         (StatusCode::OK, "ok\n".to_owned())
     } else {
-        (
-            StatusCode::SERVICE_UNAVAILABLE,
-            format!("waiting for: {}\n", missing.join(", ")),
-        )
+        (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for: {}\n", missing.join(", ")))
     }
 }
 
@@ -86,10 +80,7 @@ mod tests {
 
         assert!(fetch(address, "/livez").await.starts_with("HTTP/1.1 200"));
         let unready = fetch(address, "/readyz").await;
-        assert!(
-            unready.starts_with("HTTP/1.1 503") && unready.contains("waiting for: list of pods"),
-            "{unready}"
-        );
+        assert!(unready.starts_with("HTTP/1.1 503") && unready.contains("waiting for: list of pods"), "{unready}");
         gate.open();
         assert!(fetch(address, "/readyz").await.starts_with("HTTP/1.1 200"));
         metrics.leader(true);

@@ -18,10 +18,7 @@ pub struct Supervisor {
 
 impl Default for Supervisor {
     fn default() -> Self {
-        Self {
-            tasks: JoinSet::new(),
-            stop: CancellationToken::new(),
-        }
+        Self { tasks: JoinSet::new(), stop: CancellationToken::new() }
     }
 }
 
@@ -31,11 +28,7 @@ impl Supervisor {
         self.stop.clone()
     }
 
-    pub fn spawn(
-        &mut self,
-        name: impl Into<String>,
-        task: impl Future<Output = anyhow::Result<()>> + Send + 'static,
-    ) {
+    pub fn spawn(&mut self, name: impl Into<String>, task: impl Future<Output = anyhow::Result<()>> + Send + 'static) {
         let name = name.into();
         self.tasks.spawn(async move { (name, task.await) });
     }
@@ -54,11 +47,7 @@ impl Supervisor {
         let drained = tokio::time::timeout(SHUTDOWN_GRACE, async {
             while let Some(ended) = self.tasks.join_next().await {
                 if let Ok((name, Err(error))) = &ended {
-                    tracing::warn!(
-                        task = name,
-                        error = format!("{error:#}"),
-                        "task failed while shutting down"
-                    );
+                    tracing::warn!(task = name, error = format!("{error:#}"), "task failed while shutting down");
                 }
             }
         });
@@ -91,24 +80,14 @@ mod tests {
         });
         supervisor.spawn("lease", async { Err(anyhow!("lost to another instance")) });
         let error = supervisor.run().await.unwrap_err();
-        assert_eq!(
-            format!("{error:#}"),
-            "task 'lease' failed: lost to another instance"
-        );
+        assert_eq!(format!("{error:#}"), "task 'lease' failed: lost to another instance");
     }
 
     #[tokio::test]
     async fn a_panic_ends_the_process() {
         let mut supervisor = Supervisor::default();
         supervisor.spawn("breaks", async { panic!("as told") });
-        assert!(
-            supervisor
-                .run()
-                .await
-                .unwrap_err()
-                .to_string()
-                .contains("panicked")
-        );
+        assert!(supervisor.run().await.unwrap_err().to_string().contains("panicked"));
     }
 
     #[tokio::test]

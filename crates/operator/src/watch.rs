@@ -53,13 +53,7 @@ impl Watch {
     {
         let open = self.metrics.watches_open(self.cluster);
         open.inc();
-        let mut feed = Feed {
-            watch: &self,
-            index: &index,
-            digest,
-            notify,
-            listed: None,
-        };
+        let mut feed = Feed { watch: &self, index: &index, digest, notify, listed: None };
         let mut pause = FIRST_PAUSE;
         let mut kicks = self.kicks.clone();
         while !stop.is_cancelled() {
@@ -159,9 +153,7 @@ where
             }
             // What is known of it stays: an object that can't be read is not an object that is gone.
             Err(error) => {
-                self.watch
-                    .metrics
-                    .undecodable(self.watch.cluster, self.watch.resource);
+                self.watch.metrics.undecodable(self.watch.cluster, self.watch.resource);
                 tracing::warn!(%key, resource = self.watch.resource, %error, "object skipped: it cannot be decoded");
             }
         }
@@ -178,13 +170,7 @@ pub async fn feed<K, D>(
 ) where
     K: Resource<DynamicType = ()>,
 {
-    let mut feed = Feed {
-        watch,
-        index,
-        digest,
-        notify,
-        listed: None,
-    };
+    let mut feed = Feed { watch, index, digest, notify, listed: None };
     pin_mut!(events);
     while let Some(event) = events.next().await {
         feed.take(event);

@@ -34,10 +34,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            concurrency: 128,
-            timeout: Duration::from_secs(60),
-        }
+        Self { concurrency: 128, timeout: Duration::from_secs(60) }
     }
 }
 
@@ -91,21 +88,14 @@ pub async fn run<F, Fut, E>(
 type Ended<E> = Result<Result<Result<Action, E>, Box<dyn std::any::Any + Send>>, tokio::time::error::Elapsed>;
 
 fn judge<E: Categorised>(key: &ObjectKey, ended: Ended<E>) -> (&'static str, Verdict) {
-    let again = Verdict::Retry {
-        at_least: Duration::ZERO,
-    };
+    let again = Verdict::Retry { at_least: Duration::ZERO };
     match ended {
         Ok(Ok(Ok(Action::Await))) => ("ok", Verdict::Done),
         Ok(Ok(Ok(Action::LookAgain(delay)))) => ("ok", Verdict::After(delay)),
         Ok(Ok(Err(error))) => {
             let category = error.category().as_str();
             tracing::warn!(%key, category, %error, "reconcile failed");
-            (
-                category,
-                Verdict::Retry {
-                    at_least: error.retry_after().unwrap_or_default(),
-                },
-            )
+            (category, Verdict::Retry { at_least: error.retry_after().unwrap_or_default() })
         }
         Ok(Err(_panic)) => {
             tracing::error!(%key, "reconcile panicked; this is a bug");
@@ -156,10 +146,7 @@ mod tests {
         }
         let worker = tokio::spawn(run(
             queue.clone(),
-            Limits {
-                concurrency: 4,
-                timeout: Duration::from_secs(5),
-            },
+            Limits { concurrency: 4, timeout: Duration::from_secs(5) },
             metrics.controller("test"),
             stop.clone(),
             move |key: ObjectKey| {
@@ -179,10 +166,7 @@ mod tests {
                 }
             },
         ));
-        tokio::time::timeout(Duration::from_secs(120), worker)
-            .await
-            .expect("stops")
-            .expect("no panic escapes");
+        tokio::time::timeout(Duration::from_secs(120), worker).await.expect("stops").expect("no panic escapes");
         assert_eq!(tries.load(Ordering::SeqCst), 6);
         let text = metrics.render();
         for outcome in ["panic", "timeout", "permanent"] {
@@ -196,21 +180,15 @@ mod tests {
     async fn no_more_than_the_limit_at_once() {
         let queue = Arc::new(Queue::default());
         let stop = CancellationToken::new();
-        let (now, most, done) = (
-            Arc::new(AtomicUsize::new(0)),
-            Arc::new(AtomicUsize::new(0)),
-            Arc::new(AtomicUsize::new(0)),
-        );
+        let (now, most, done) =
+            (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         for i in 0..200 {
             queue.add(key(&i.to_string()));
         }
         let (n, m, d, s) = (now.clone(), most.clone(), done.clone(), stop.clone());
         run(
             queue,
-            Limits {
-                concurrency: 7,
-                ..Limits::default()
-            },
+            Limits { concurrency: 7, ..Limits::default() },
             Metrics::default().controller("test"),
             stop,
             move |_| {

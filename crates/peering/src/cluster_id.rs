@@ -47,18 +47,11 @@ pub fn derive(cluster_uid: &str) -> ClusterId {
 }
 
 fn forge(id: &ClusterId) -> ConfigMap {
-    let labels = [
-        (label::APP_NAME, label::APP_NAME_CLUSTER_ID),
-        ("app.kubernetes.io/managed-by", "spillway"),
-    ];
+    let labels = [(label::APP_NAME, label::APP_NAME_CLUSTER_ID), ("app.kubernetes.io/managed-by", "spillway")];
     ConfigMap {
         metadata: ObjectMeta {
             name: Some(CONFIG_MAP.to_owned()),
-            labels: Some(
-                labels
-                    .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                    .into(),
-            ),
+            labels: Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()),
             ..ObjectMeta::default()
         },
         data: Some([(name::CLUSTER_ID_KEY.to_owned(), id.to_string())].into()),
@@ -68,16 +61,12 @@ fn forge(id: &ClusterId) -> ConfigMap {
 
 /// What a ConfigMap that exists says; an error tells what to do about it.
 fn read(config_map: &ConfigMap) -> Result<ClusterId, String> {
-    let id = config_map
-        .data
-        .as_ref()
-        .and_then(|data| data.get(name::CLUSTER_ID_KEY))
-        .ok_or_else(|| {
-            format!(
-                "the ConfigMap {CONFIG_MAP} has no key {}: add it, or delete the ConfigMap to have it made anew",
-                name::CLUSTER_ID_KEY
-            )
-        })?;
+    let id = config_map.data.as_ref().and_then(|data| data.get(name::CLUSTER_ID_KEY)).ok_or_else(|| {
+        format!(
+            "the ConfigMap {CONFIG_MAP} has no key {}: add it, or delete the ConfigMap to have it made anew",
+            name::CLUSTER_ID_KEY
+        )
+    })?;
     parse(id).map_err(|error| format!("the ConfigMap {CONFIG_MAP} is not usable: {error}"))
 }
 
@@ -89,11 +78,7 @@ pub struct Identity {
 
 impl Identity {
     pub fn new(client: Client, namespace: &str, wanted: Option<ClusterId>) -> Self {
-        Self {
-            client,
-            namespace: namespace.to_owned(),
-            wanted,
-        }
+        Self { client, namespace: namespace.to_owned(), wanted }
     }
 
     /// An ID that is in use is never changed: peers know the cluster by it.
@@ -122,10 +107,7 @@ impl Identity {
         let index = Arc::new(Index::default());
         let queue = Arc::new(Queue::default());
         let known = watch::Sender::new(None);
-        let gate = watching
-            .watches
-            .readiness
-            .gate(format!("the cluster's ID in the ConfigMap {key}"));
+        let gate = watching.watches.readiness.gate(format!("the cluster's ID in the ConfigMap {key}"));
         // By name, so that the right to read just this one is enough.
         let by_name = watcher::Config::default().fields(&format!("metadata.name={CONFIG_MAP}"));
         let namespace = self.namespace.clone();
@@ -147,13 +129,7 @@ impl Identity {
                 woken.add(key);
             },
         )?;
-        Ok(Keeper {
-            identity: self,
-            key,
-            index,
-            queue,
-            known,
-        })
+        Ok(Keeper { identity: self, key, index, queue, known })
     }
 }
 
@@ -191,10 +167,7 @@ impl Keeper {
         }
         let id = self.choose().await?;
         let api = Api::<ConfigMap>::namespaced(self.identity.client.clone(), &self.identity.namespace);
-        let params = PostParams {
-            field_manager: Some(field_manager::PEERING.to_owned()),
-            ..PostParams::default()
-        };
+        let params = PostParams { field_manager: Some(field_manager::PEERING.to_owned()), ..PostParams::default() };
         match api.create(&params, &forge(&id)).await {
             Ok(_) => tracing::info!(%id, config_map = %self.key, "this is the ID of the cluster"),
             // Somebody made it first; the watch is about to show it.
@@ -206,12 +179,7 @@ impl Keeper {
 
     /// What it was before comes first: a ConfigMap deleted by mistake must not rename the cluster.
     async fn choose(&self) -> Result<ClusterId, Error> {
-        if let Some(id) = self
-            .known
-            .borrow()
-            .clone()
-            .or_else(|| self.identity.wanted.clone())
-        {
+        if let Some(id) = self.known.borrow().clone().or_else(|| self.identity.wanted.clone()) {
             return Ok(id);
         }
         let namespace = Api::<Namespace>::all(self.identity.client.clone())
@@ -279,11 +247,7 @@ mod tests {
 
     #[test]
     fn an_unusable_config_map_says_what_to_do() {
-        assert!(
-            read(&ConfigMap::default())
-                .unwrap_err()
-                .contains("has no key CLUSTER_ID")
-        );
+        assert!(read(&ConfigMap::default()).unwrap_err().contains("has no key CLUSTER_ID"));
         let mut bad = forge(&"home".into());
         bad.data = Some([("CLUSTER_ID".to_owned(), "Not One".to_owned())].into());
         assert!(read(&bad).unwrap_err().contains("not a DNS label"));

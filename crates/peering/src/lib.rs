@@ -85,26 +85,16 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let stop = supervisor.stop();
     supervisor.spawn(
         "metrics and probes",
-        server::run(
-            args.common.metrics_address,
-            metrics.clone(),
-            readiness.clone(),
-            stop.clone(),
-        ),
+        server::run(args.common.metrics_address, metrics.clone(), readiness.clone(), stop.clone()),
     );
     let mut watching = Watching {
-        watches: Watches {
-            cluster: &cluster,
-            metrics: &metrics,
-            readiness: &readiness,
-        },
+        watches: Watches { cluster: &cluster, metrics: &metrics, readiness: &readiness },
         supervisor: &mut supervisor,
         synced: Vec::new(),
     };
 
     // A wrong --cluster-id is told at once, also by an instance that waits for the lease of a working one.
-    let identity =
-        cluster_id::Identity::new(cluster.client.clone(), &args.namespace, args.cluster_id.clone());
+    let identity = cluster_id::Identity::new(cluster.client.clone(), &args.namespace, args.cluster_id.clone());
     identity.refuse_contradiction().await?;
     let identity = identity.watch(&mut watching)?;
     let virtual_nodes = if args.role.consumes() {
@@ -112,25 +102,15 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
             .vk_options_template
             .clone()
             .unwrap_or_else(|| ObjectKey::new(args.namespace.as_str(), name::DEFAULT_VK_OPTIONS_TEMPLATE));
-        Some(virtual_node::Controller::watch(
-            cluster.client.clone(),
-            identity.known(),
-            template,
-            &mut watching,
-        )?)
+        Some(virtual_node::Controller::watch(cluster.client.clone(), identity.known(), template, &mut watching)?)
     } else {
         None
     };
     let synced = watching.synced;
 
     // Instances that wait for the lease have their lists ready, and are Ready: an upgrade needs no gap.
-    let election = Election::new(
-        lease_client,
-        &args.namespace,
-        field_manager::PEERING,
-        args.common.identity(),
-        metrics.clone(),
-    );
+    let election =
+        Election::new(lease_client, &args.namespace, field_manager::PEERING, args.common.identity(), metrics.clone());
     let ended = stop.clone();
     let work = async move {
         if !health::all_opened(&synced, &ended).await {
@@ -138,15 +118,10 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         }
         let virtual_nodes = async {
             if let Some(controller) = virtual_nodes {
-                controller
-                    .run(metrics.controller("virtual-nodes"), ended.clone())
-                    .await;
+                controller.run(metrics.controller("virtual-nodes"), ended.clone()).await;
             }
         };
-        tokio::join!(
-            identity.run(metrics.controller("cluster-id"), ended.clone()),
-            virtual_nodes
-        );
+        tokio::join!(identity.run(metrics.controller("cluster-id"), ended.clone()), virtual_nodes);
     };
     supervisor.spawn("leader", election.lead(stop, work));
     supervisor.run().await
@@ -162,12 +137,7 @@ mod tests {
 
     #[test]
     fn flags_are_checked_before_anything_runs() {
-        let args = parse(&[
-            "--role=consumer",
-            "--vk-options-template=a/b",
-            "--cluster-id=home",
-        ])
-        .unwrap();
+        let args = parse(&["--role=consumer", "--vk-options-template=a/b", "--cluster-id=home"]).unwrap();
         assert!(args.role.consumes());
         assert_eq!(args.vk_options_template, Some(ObjectKey::new("a", "b")));
         assert!(!parse(&["--role=provider"]).unwrap().role.consumes());

@@ -39,15 +39,9 @@ impl Watching<'_> {
         D: Send + Sync + 'static,
         F: FnOnce(Client) -> Api<DeserializeGuard<K>>,
     {
-        let Selection {
-            resource,
-            config,
-            api,
-        } = selection;
+        let Selection { resource, config, api } = selection;
         let supervisor = &mut *self.supervisor;
-        let synced = self
-            .watches
-            .start(supervisor, resource, config, api, index, digest, notify)?;
+        let synced = self.watches.start(supervisor, resource, config, api, index, digest, notify)?;
         self.synced.push(synced);
         Ok(())
     }

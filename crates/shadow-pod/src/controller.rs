@@ -9,9 +9,7 @@ use serde_json::json;
 use spillway_api::RawPod;
 use spillway_api::offloading::{ShadowPod, ShadowPodPhase, ShadowPodStatus};
 use spillway_api::well_known::{field_manager, finalizer};
-use spillway_operator::error::{
-    RequestError, found, is_conflict, is_not_found, only, settled, while_trying, words,
-};
+use spillway_operator::error::{RequestError, found, is_conflict, is_not_found, only, settled, while_trying, words};
 use spillway_operator::{Action, Categorised, Category, Index, ObjectKey};
 
 use crate::digest::{PodDigest, ShadowDigest};
@@ -36,9 +34,7 @@ impl Controller {
             (Step::CreatePod, Some(shadow)) => self.create_pod(&key, shadow).await?,
             (Step::ReleaseShadow, Some(shadow)) => self.set_guard(&key, shadow, false).await?,
             (Step::GuardShadow, Some(shadow)) => self.set_guard(&key, shadow, true).await?,
-            (Step::WriteStatus(status), Some(shadow)) => {
-                self.write_status(&key, &shadow.uid, &status).await?
-            }
+            (Step::WriteStatus(status), Some(shadow)) => self.write_status(&key, &shadow.uid, &status).await?,
             (Step::Nothing, _) | (_, None) => {}
         }
         Ok(Action::Await)
@@ -48,8 +44,8 @@ impl Controller {
         let pod = match &shadow.pod {
             Some(pod) => pod.clone(),
             None => {
-                let read = found(self.shadows_in(key).get(&key.name).await)
-                    .map_err(while_trying("read the ShadowPod"))?;
+                let read =
+                    found(self.shadows_in(key).get(&key.name).await).map_err(while_trying("read the ShadowPod"))?;
                 match read.filter(|read| read.uid().as_ref() == Some(&shadow.uid)) {
                     Some(read) => forge::pod(&read),
                     None => return Ok(()), // deleted meanwhile: its event is on the way
@@ -72,14 +68,8 @@ impl Controller {
     }
 
     /// The name is in use: by our own pod that the watch has not shown yet, or by one that is none of ours.
-    async fn name_taken(
-        &self,
-        key: &ObjectKey,
-        shadow: &ShadowDigest,
-        error: kube::Error,
-    ) -> Result<(), RequestError> {
-        let there = found(self.pods_in(key).get(&key.name).await)
-            .map_err(while_trying("read the pod of that name"))?;
+    async fn name_taken(&self, key: &ObjectKey, shadow: &ShadowDigest, error: kube::Error) -> Result<(), RequestError> {
+        let there = found(self.pods_in(key).get(&key.name).await).map_err(while_trying("read the pod of that name"))?;
         let owner = there.and_then(crate::digest::pod).map(|pod| pod.owner);
         match owner {
             Some(owner) if owner == shadow.uid => Ok(()),
@@ -116,12 +106,7 @@ impl Controller {
         self.write_status(key, &shadow.uid, &status).await
     }
 
-    async fn delete_pod(
-        &self,
-        key: &ObjectKey,
-        uid: String,
-        grace_seconds: Option<u32>,
-    ) -> Result<(), RequestError> {
+    async fn delete_pod(&self, key: &ObjectKey, uid: String, grace_seconds: Option<u32>) -> Result<(), RequestError> {
         let params = DeleteParams {
             grace_period_seconds: grace_seconds,
             preconditions: Some(only(uid)),
@@ -131,58 +116,34 @@ impl Controller {
     }
 
     async fn release_pod(&self, key: &ObjectKey, uid: &str) -> Result<(), RequestError> {
-        let patch =
-            json!({"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [finalizer::OUTCOME]}});
-        let patched = self
-            .pods_in(key)
-            .patch_metadata(&key.name, &PatchParams::default(), &Patch::Strategic(patch))
-            .await;
+        let patch = json!({"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [finalizer::OUTCOME]}});
+        let patched =
+            self.pods_in(key).patch_metadata(&key.name, &PatchParams::default(), &Patch::Strategic(patch)).await;
         settled(patched).map_err(while_trying("release the pod"))
     }
 
     /// Adds or takes away our finalizer. The list has no merge key, so the resource version guards the others.
-    async fn set_guard(
-        &self,
-        key: &ObjectKey,
-        shadow: &ShadowDigest,
-        guard: bool,
-    ) -> Result<(), RequestError> {
-        let others = shadow
-            .finalizers
-            .iter()
-            .map(String::as_str)
-            .filter(|name| *name != finalizer::SHADOW_POD);
+    async fn set_guard(&self, key: &ObjectKey, shadow: &ShadowDigest, guard: bool) -> Result<(), RequestError> {
+        let others = shadow.finalizers.iter().map(String::as_str).filter(|name| *name != finalizer::SHADOW_POD);
         let finalizers: Vec<_> = others.chain(guard.then_some(finalizer::SHADOW_POD)).collect();
         let patch = json!({"metadata": {
             "uid": shadow.uid, "resourceVersion": shadow.resource_version, "finalizers": finalizers,
         }});
-        let patched = self
-            .shadows_in(key)
-            .patch_metadata(&key.name, &PatchParams::default(), &Patch::Merge(patch))
-            .await;
+        let patched =
+            self.shadows_in(key).patch_metadata(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await;
         match patched {
             Err(error) if is_not_found(&error) => Ok(()),
-            patched => patched
-                .map(drop)
-                .map_err(while_trying("change the finalizers of the ShadowPod")),
+            patched => patched.map(drop).map_err(while_trying("change the finalizers of the ShadowPod")),
         }
     }
 
-    async fn write_status(
-        &self,
-        key: &ObjectKey,
-        uid: &str,
-        status: &ShadowPodStatus,
-    ) -> Result<(), RequestError> {
+    async fn write_status(&self, key: &ObjectKey, uid: &str, status: &ShadowPodStatus) -> Result<(), RequestError> {
         // Every field of ours is named, so that one that is now empty is erased.
         let patch = json!({"metadata": {"uid": uid}, "status": {
             "phase": status.phase, "podUID": status.pod_uid, "recreations": status.recreations, "reason": status.reason,
             "message": status.message, "observedGeneration": status.observed_generation, "outcome": status.outcome,
         }});
-        let patched = self
-            .shadows_in(key)
-            .patch_status(&key.name, &PatchParams::default(), &Patch::Merge(patch))
-            .await;
+        let patched = self.shadows_in(key).patch_status(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await;
         settled(patched).map_err(while_trying("write the status of the ShadowPod"))
     }
 
@@ -196,8 +157,5 @@ impl Controller {
 }
 
 fn params() -> PostParams {
-    PostParams {
-        field_manager: Some(field_manager::SHADOW_POD.to_owned()),
-        ..PostParams::default()
-    }
+    PostParams { field_manager: Some(field_manager::SHADOW_POD.to_owned()), ..PostParams::default() }
 }

@@ -38,10 +38,7 @@ impl ShadowDigest {
 }
 
 pub fn shadow(shadow: ShadowPod) -> ShadowDigest {
-    let grace = shadow
-        .annotations()
-        .get(annotation::DELETION_GRACE_SECONDS)
-        .and_then(|value| value.parse().ok());
+    let grace = shadow.annotations().get(annotation::DELETION_GRACE_SECONDS).and_then(|value| value.parse().ok());
     let status = shadow.status.clone().unwrap_or_default();
     let created = status.pod_uid.is_some();
     ShadowDigest {
@@ -49,11 +46,7 @@ pub fn shadow(shadow: ShadowPod) -> ShadowDigest {
         resource_version: shadow.resource_version().unwrap_or_default(),
         generation: shadow.metadata.generation,
         finalizers: shadow.finalizers().to_vec(),
-        deletion: shadow
-            .metadata
-            .deletion_timestamp
-            .is_some()
-            .then_some(ShadowDeletion { grace_seconds: grace }),
+        deletion: shadow.metadata.deletion_timestamp.is_some().then_some(ShadowDeletion { grace_seconds: grace }),
         status,
         pod: (!created).then(|| crate::forge::pod(&shadow)),
     }
@@ -90,17 +83,12 @@ impl PodDigest {
 
 /// `None` for a pod that no ShadowPod controls, whatever its labels say.
 pub fn pod(pod: RawPod) -> Option<PodDigest> {
-    let owner = pod
-        .owner_references()
-        .iter()
-        .find(|owner| owner.controller == Some(true) && owner.kind == "ShadowPod")?;
+    let owner =
+        pod.owner_references().iter().find(|owner| owner.controller == Some(true) && owner.kind == "ShadowPod")?;
     let deletion = pod.metadata.deletion_timestamp.as_ref().map(|at| {
         let grace_seconds = pod.metadata.deletion_grace_period_seconds.unwrap_or(0);
         let asked = at.0 - jiff::SignedDuration::from_secs(grace_seconds);
-        PodDeletion {
-            grace_seconds,
-            requested: asked,
-        }
+        PodDeletion { grace_seconds, requested: asked }
     });
     let phase = pod.status_str("phase").to_owned();
     let ending = deletion.is_some() || phase == "Succeeded" || phase == "Failed";
@@ -111,12 +99,7 @@ pub fn pod(pod: RawPod) -> Option<PodDigest> {
         deletion,
         restart_policy: pod.spec_str("restartPolicy").to_owned(),
         scheduled: !pod.spec_str("nodeName").is_empty(),
-        created: pod
-            .metadata
-            .creation_timestamp
-            .as_ref()
-            .map(|at| at.0)
-            .unwrap_or_default(),
+        created: pod.metadata.creation_timestamp.as_ref().map(|at| at.0).unwrap_or_default(),
         phase,
         last_status: ending.then_some(pod.status),
     })

@@ -10,10 +10,7 @@ use spillway_api::well_known::{annotation, finalizer, label};
 /// The pod that a ShadowPod asks for. The spec passes through as it is, fields that this build does not know included.
 pub fn pod(shadow: &ShadowPod) -> RawPod {
     let mut labels = shadow.labels().clone();
-    labels.insert(
-        label::MANAGED_BY.to_owned(),
-        label::MANAGED_BY_SHADOW_POD.to_owned(),
-    );
+    labels.insert(label::MANAGED_BY.to_owned(), label::MANAGED_BY_SHADOW_POD.to_owned());
     let mut annotations = shadow.annotations().clone();
     annotations.remove(annotation::DELETION_GRACE_SECONDS);
     RawPod {

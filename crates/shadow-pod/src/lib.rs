@@ -51,24 +51,14 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let stop = supervisor.stop();
     supervisor.spawn(
         "metrics server",
-        server::run(
-            args.common.metrics_address,
-            metrics.clone(),
-            readiness.clone(),
-            stop.clone(),
-        ),
+        server::run(args.common.metrics_address, metrics.clone(), readiness.clone(), stop.clone()),
     );
 
     let queue = Arc::new(Queue::default());
     let (shadows, pods) = (Arc::new(Index::default()), Arc::new(Index::default()));
-    let watches = Watches {
-        cluster: &cluster,
-        metrics: &metrics,
-        readiness: &readiness,
-    };
+    let watches = Watches { cluster: &cluster, metrics: &metrics, readiness: &readiness };
     let (told, heard) = (queue.clone(), queue.clone());
-    let ours =
-        watcher::Config::default().labels(&format!("{}={}", label::MANAGED_BY, label::MANAGED_BY_SHADOW_POD));
+    let ours = watcher::Config::default().labels(&format!("{}={}", label::MANAGED_BY, label::MANAGED_BY_SHADOW_POD));
     let lists = [
         watches.start::<ShadowPod, _>(
             &mut supervisor,
@@ -79,30 +69,13 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
             |shadow| Some(digest::shadow(shadow)),
             move |key| told.add(key),
         )?,
-        watches.start(
-            &mut supervisor,
-            "pods",
-            ours,
-            Api::all,
-            &pods,
-            digest::pod,
-            move |key| heard.add(key),
-        )?,
+        watches.start(&mut supervisor, "pods", ours, Api::all, &pods, digest::pod, move |key| heard.add(key))?,
     ];
 
     let (lease_client, _) = Cluster::separate(&config, "local", &metrics)?;
-    let election = Election::new(
-        lease_client,
-        &args.namespace,
-        "spillway-shadow-pod",
-        args.common.identity(),
-        metrics.clone(),
-    );
-    let controller = Arc::new(Controller {
-        client: cluster.client.clone(),
-        shadows,
-        pods,
-    });
+    let election =
+        Election::new(lease_client, &args.namespace, "spillway-shadow-pod", args.common.identity(), metrics.clone());
+    let controller = Arc::new(Controller { client: cluster.client.clone(), shadows, pods });
     let reconciles = metrics.controller("shadow-pod");
     let stop_work = stop.clone();
     // A replica that waits for the lease keeps its indexes warm, so that it can take over at once.

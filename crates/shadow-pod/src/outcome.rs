@@ -24,9 +24,7 @@ pub fn judge(pod: &PodDigest) -> Verdict {
     let status = pod.last_status.as_ref().unwrap_or(&empty);
     let always = pod.restart_policy.is_empty() || pod.restart_policy == "Always";
     match pod.phase.as_str() {
-        "Failed" if str_of(status, "reason") == "DeadlineExceeded" => {
-            Verdict::Finished(ShadowPodPhase::Failed)
-        }
+        "Failed" if str_of(status, "reason") == "DeadlineExceeded" => Verdict::Finished(ShadowPodPhase::Failed),
         "Succeeded" | "Failed" if always => Verdict::Disrupted,
         "Succeeded" => Verdict::Finished(ShadowPodPhase::Succeeded),
         "Failed" if was_disrupted(pod, status) => Verdict::Disrupted,
@@ -36,9 +34,7 @@ pub fn judge(pod: &PodDigest) -> Verdict {
 }
 
 fn was_disrupted(pod: &PodDigest, status: &RawObject) -> bool {
-    let deleted_before_exit = pod
-        .deletion
-        .is_some_and(|deletion| deletion.requested <= last_exit(status));
+    let deleted_before_exit = pod.deletion.is_some_and(|deletion| deletion.requested <= last_exit(status));
     str_of(status, "reason") == "Evicted" || has_condition(status, "DisruptionTarget") || deleted_before_exit
 }
 
@@ -46,18 +42,11 @@ fn was_disrupted(pod: &PodDigest, status: &RawObject) -> bool {
 /// pod that was deleted and can't tell when it ended was disrupted.
 fn last_exit(status: &RawObject) -> Timestamp {
     let statuses = ["initContainerStatuses", "containerStatuses"].into_iter();
-    let containers: Vec<_> = statuses
-        .filter_map(|field| status.get(field))
-        .filter_map(Value::as_array)
-        .flatten()
-        .collect();
+    let containers: Vec<_> =
+        statuses.filter_map(|field| status.get(field)).filter_map(Value::as_array).flatten().collect();
     let exits = containers.iter().map(|container| {
-        let ended = container
-            .pointer("/state/terminated/finishedAt")
-            .and_then(Value::as_str);
-        ended
-            .and_then(|text| text.parse::<Timestamp>().ok())
-            .unwrap_or(Timestamp::MAX)
+        let ended = container.pointer("/state/terminated/finishedAt").and_then(Value::as_str);
+        ended.and_then(|text| text.parse::<Timestamp>().ok()).unwrap_or(Timestamp::MAX)
     });
     exits.max().unwrap_or(Timestamp::MAX)
 }
@@ -72,9 +61,7 @@ mod tests {
     const EXIT: &str = "2026-01-01T12:00:30Z";
 
     fn pod(policy: &str, phase: &str, status: Value) -> PodDigest {
-        let Value::Object(mut last) = status else {
-            panic!("an object")
-        };
+        let Value::Object(mut last) = status else { panic!("an object") };
         last.entry("containerStatuses")
             .or_insert(json!([{"state": {"terminated": {"finishedAt": EXIT, "exitCode": 1}}}]));
         PodDigest {
@@ -86,10 +73,7 @@ mod tests {
     }
 
     fn deleted(mut pod: PodDigest, requested: &str) -> PodDigest {
-        pod.deletion = Some(PodDeletion {
-            grace_seconds: 30,
-            requested: requested.parse().unwrap(),
-        });
+        pod.deletion = Some(PodDeletion { grace_seconds: 30, requested: requested.parse().unwrap() });
         pod
     }
 
@@ -115,10 +99,7 @@ mod tests {
     #[case("OnFailure")]
     #[case("Never")]
     fn a_deadline_is_an_end_for_every_policy(#[case] policy: &str) {
-        assert_eq!(
-            judge(&pod(policy, "Failed", json!({"reason": "DeadlineExceeded"}))),
-            FAILED
-        );
+        assert_eq!(judge(&pod(policy, "Failed", json!({"reason": "DeadlineExceeded"}))), FAILED);
     }
 
     #[rstest]
@@ -140,34 +121,18 @@ mod tests {
     #[case("2026-01-01T12:00:29Z", Verdict::Disrupted)]
     #[case("2026-01-01T12:00:30Z", Verdict::Disrupted)]
     #[case("2026-01-01T12:00:31Z", FAILED)]
-    fn a_deletion_before_the_exit_is_a_disruption_one_after_it_is_not(
-        #[case] asked: &str,
-        #[case] verdict: Verdict,
-    ) {
+    fn a_deletion_before_the_exit_is_a_disruption_one_after_it_is_not(#[case] asked: &str, #[case] verdict: Verdict) {
         assert_eq!(judge(&deleted(pod("Never", "Failed", json!({})), asked)), verdict);
     }
 
     #[test]
     fn success_is_final_even_when_a_deletion_came_first() {
-        assert_eq!(
-            judge(&deleted(
-                pod("Never", "Succeeded", json!({})),
-                "2026-01-01T12:00:00Z"
-            )),
-            SUCCEEDED
-        );
+        assert_eq!(judge(&deleted(pod("Never", "Succeeded", json!({})), "2026-01-01T12:00:00Z")), SUCCEEDED);
     }
 
     #[test]
     fn an_exit_without_a_time_after_a_deletion_is_a_disruption() {
-        let unknown = pod(
-            "Never",
-            "Failed",
-            json!({"containerStatuses": [{"state": {"waiting": {}}}]}),
-        );
-        assert_eq!(
-            judge(&deleted(unknown, "2026-01-01T12:00:00Z")),
-            Verdict::Disrupted
-        );
+        let unknown = pod("Never", "Failed", json!({"containerStatuses": [{"state": {"waiting": {}}}]}));
+        assert_eq!(judge(&deleted(unknown, "2026-01-01T12:00:00Z")), Verdict::Disrupted);
     }
 }

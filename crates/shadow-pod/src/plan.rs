@@ -66,16 +66,9 @@ fn release_if_deleted(pod: &PodDigest) -> Step {
 fn unwind(shadow: &ShadowDigest, pod: Option<&PodDigest>) -> Step {
     let wanted = shadow.deletion.and_then(|deletion| deletion.grace_seconds);
     let Some(pod) = pod else {
-        return if shadow.has_finalizer() {
-            Step::ReleaseShadow
-        } else {
-            Step::Nothing
-        };
+        return if shadow.has_finalizer() { Step::ReleaseShadow } else { Step::Nothing };
     };
-    let delete = Step::DeletePod {
-        uid: pod.uid.clone(),
-        grace_seconds: wanted,
-    };
+    let delete = Step::DeletePod { uid: pod.uid.clone(), grace_seconds: wanted };
     match (pod.deletion, wanted) {
         (None, _) => delete,
         _ if pod.has_finalizer => Step::ReleasePod { uid: pod.uid.clone() },
@@ -91,10 +84,9 @@ fn attend(shadow: &ShadowDigest, pod: &PodDigest, now: Timestamp) -> Step {
             outcome: Some(pod.last_status.clone().unwrap_or_default()),
             ..observed(shadow, pod, phase)
         })),
-        Verdict::Disrupted if pod.deletion.is_none() => Step::DeletePod {
-            uid: pod.uid.clone(),
-            grace_seconds: Some(0),
-        },
+        Verdict::Disrupted if pod.deletion.is_none() => {
+            Step::DeletePod { uid: pod.uid.clone(), grace_seconds: Some(0) }
+        }
         Verdict::Disrupted => release_if_deleted(pod),
         Verdict::Alive => match pod.deletion {
             // Nothing of it runs or will run: there is no outcome to wait for.

@@ -69,9 +69,7 @@ pub struct Map(pub BTreeMap<String, String>);
 
 fn parse_map(text: &str) -> Result<Map, String> {
     let pairs = text.split(',').filter(|pair| !pair.is_empty()).map(|pair| {
-        let (key, value) = pair
-            .split_once('=')
-            .ok_or_else(|| format!("'{pair}' is not of the form KEY=VALUE"))?;
+        let (key, value) = pair.split_once('=').ok_or_else(|| format!("'{pair}' is not of the form KEY=VALUE"))?;
         Ok((key.to_owned(), value.to_owned()))
     });
     pairs.collect::<Result<_, String>>().map(Map)
@@ -81,16 +79,12 @@ fn parse_map(text: &str) -> Result<Map, String> {
 fn parse_duration(text: &str) -> Result<Duration, String> {
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
-    let number: u64 = number
-        .parse()
-        .map_err(|_| format!("'{text}' is not a duration such as 40s, 1500ms or 2m"))?;
+    let number: u64 = number.parse().map_err(|_| format!("'{text}' is not a duration such as 40s, 1500ms or 2m"))?;
     match unit {
         "ms" if number > 0 => Ok(Duration::from_millis(number)),
         "s" if number > 0 => Ok(Duration::from_secs(number)),
         "m" if number > 0 => Ok(Duration::from_secs(number * 60)),
-        _ => Err(format!(
-            "'{text}' is not a duration above zero such as 40s, 1500ms or 2m"
-        )),
+        _ => Err(format!("'{text}' is not a duration above zero such as 40s, 1500ms or 2m")),
     }
 }
 

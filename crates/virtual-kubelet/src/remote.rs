@@ -17,6 +17,7 @@ use spillway_operator::watch::Watch;
 use spillway_operator::{Index, ObjectKey, Queue};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::pods::digest::{self, LocalDigest, RemoteDigest, ShadowDigest};
 use crate::twins::Twins;
@@ -33,29 +34,38 @@ pub struct RemoteWatches {
     pub remotes: Arc<Index<RemoteDigest>>,
 }
 
+/// The watches of one twin namespace.
+struct Opened {
+    home: Arc<str>,
+    stop: CancellationToken,
+    running: TaskTracker,
+}
+
 impl RemoteWatches {
     /// Opens and closes watches as twin namespaces come and go, until `stop`.
     pub async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
         let this = Arc::new(self);
         let mut changes = this.twins.changes();
-        let mut open: HashMap<Arc<str>, CancellationToken> = HashMap::new();
+        let mut open: HashMap<Arc<str>, Opened> = HashMap::new();
         let mut tasks = JoinSet::new();
         loop {
             let wanted = this.twins.all();
-            for (home, away) in &wanted {
-                if !open.contains_key(away) {
-                    let stop = stop.child_token();
-                    open.insert(away.clone(), stop.clone());
-                    this.clone().open(home.clone(), away.clone(), stop, &mut tasks)?;
+            let pairs: HashMap<_, _> = wanted.iter().map(|(home, away)| (away, home)).collect();
+            let closing: Vec<_> = open
+                .iter()
+                .filter(|(away, opened)| pairs.get(away) != Some(&&opened.home))
+                .map(|(away, _)| away.clone())
+                .collect();
+            for away in closing {
+                if let Some(opened) = open.remove(&away) {
+                    this.close(&away, opened).await;
                 }
             }
-            open.retain(|away, stop| {
-                let keep = wanted.values().any(|wanted| wanted == away);
-                if !keep {
-                    stop.cancel();
+            for (home, away) in &wanted {
+                if !open.contains_key(away) {
+                    open.insert(away.clone(), this.clone().open(home, away, stop.child_token(), &mut tasks)?);
                 }
-                keep
-            });
+            }
             tokio::select! {
                 () = stop.cancelled() => break,
                 _ = changes.changed() => {}
@@ -66,16 +76,28 @@ impl RemoteWatches {
         Ok(())
     }
 
+    /// Everything of the old watches must be gone before new ones of the same namespace may be opened.
+    async fn close(&self, away: &Arc<str>, opened: Opened) {
+        tracing::info!(home = %opened.home, %away, "no longer watching a twin namespace");
+        opened.stop.cancel();
+        opened.running.close();
+        opened.running.wait().await;
+        let scope = Scope::Namespace(away.clone());
+        self.shadows.forget(&scope);
+        self.remotes.forget(&scope);
+        self.wake(&opened.home);
+    }
+
     fn open(
         self: Arc<Self>,
-        home: Arc<str>,
-        away: Arc<str>,
+        home: &Arc<str>,
+        away: &Arc<str>,
         stop: CancellationToken,
         tasks: &mut JoinSet<()>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Opened> {
         tracing::info!(%home, %away, "watching a twin namespace");
         let (first, second) = (self.cluster.watches.lease()?, self.cluster.watches.lease()?);
-        let lists = [Gate::default(), Gate::default()];
+        let (lists, running) = ([Gate::default(), Gate::default()], TaskTracker::new());
         let watch = |resource, synced: &Gate| Watch {
             cluster: self.cluster.role,
             resource,
@@ -90,44 +112,38 @@ impl RemoteWatches {
             let this = self.clone();
             move |key: ObjectKey| this.tell(&key)
         };
-        tasks.spawn({
-            let (this, told, away, stop) = (self.clone(), told.clone(), away.clone(), stop.clone());
+        tasks.spawn(running.track_future({
+            let (this, told, stop) = (self.clone(), told.clone(), stop.clone());
+            let api = Api::namespaced(first.client.clone(), away);
             async move {
-                let api = Api::namespaced(first.client.clone(), &away);
+                let _lease = first;
                 let digest = |shadow| Some(digest::shadow(shadow));
-                shadows
-                    .run::<ShadowPod, _>(api, this.shadows.clone(), digest, told, stop)
-                    .await;
-                this.shadows.forget(&Scope::Namespace(away));
+                shadows.run::<ShadowPod, _>(api, this.shadows.clone(), digest, told, stop).await;
             }
-        });
-        tasks.spawn({
-            let (this, away, stop) = (self.clone(), away.clone(), stop.clone());
+        }));
+        tasks.spawn(running.track_future({
+            let (this, stop) = (self.clone(), stop.clone());
+            let api = Api::namespaced(second.client.clone(), away);
             async move {
-                let api = Api::namespaced(second.client.clone(), &away);
-                pods.run::<RawPod, _>(api, this.remotes.clone(), digest::remote, told, stop)
-                    .await;
-                this.remotes.forget(&Scope::Namespace(away.clone()));
+                let _lease = second;
+                pods.run::<RawPod, _>(api, this.remotes.clone(), digest::remote, told, stop).await;
             }
-        });
-        tasks.spawn(async move {
-            if health::all_opened(&lists, &stop).await {
-                self.wake(&home);
+        }));
+        tasks.spawn(running.track_future({
+            let (home, stop) = (home.clone(), stop.clone());
+            async move {
+                if health::all_opened(&lists, &stop).await {
+                    self.wake(&home);
+                }
             }
-            // From here on the watches themselves tell of every change; the closing is told to the pods left behind.
-            stop.cancelled().await;
-            self.wake(&home);
-        });
-        Ok(())
+        }));
+        Ok(Opened { home: home.clone(), stop, running })
     }
 
     /// Names the local pod of something that changed on the other side.
     fn tell(&self, away: &ObjectKey) {
         if let Some(namespace) = self.twins.home(&away.namespace) {
-            self.queue.add(ObjectKey {
-                namespace,
-                name: away.name.clone(),
-            });
+            self.queue.add(ObjectKey { namespace, name: away.name.clone() });
         }
     }
 

@@ -52,28 +52,14 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let stop = supervisor.stop();
     supervisor.spawn(
         "metrics server",
-        server::run(
-            args.common.metrics_address,
-            metrics.clone(),
-            readiness.clone(),
-            stop.clone(),
-        ),
+        server::run(args.common.metrics_address, metrics.clone(), readiness.clone(), stop.clone()),
     );
     let home_config = client::config(args.common.kubeconfig.as_deref()).await?;
     let away_config = client::config(Some(&args.foreign_kubeconfig)).await?;
     let home = Cluster::local(&home_config, &metrics)?;
     let away = Cluster::remote(&away_config, &metrics)?;
-    let shared = Shared {
-        args,
-        metrics,
-        readiness,
-        home,
-        stop,
-    };
-    supervisor.spawn(
-        "credentials",
-        watch_credentials(shared.args.clone(), shared.stop.clone()),
-    );
+    let shared = Shared { args, metrics, readiness, home, stop };
+    supervisor.spawn("credentials", watch_credentials(shared.args.clone(), shared.stop.clone()));
     let starting = start(&mut supervisor, shared, home_config, away_config, away);
     starting.await?;
     supervisor.run().await
@@ -86,13 +72,7 @@ async fn start(
     away_config: Config,
     away: Cluster,
 ) -> anyhow::Result<()> {
-    let Shared {
-        args,
-        metrics,
-        readiness,
-        home,
-        stop,
-    } = &shared;
+    let Shared { args, metrics, readiness, home, stop } = &shared;
     let Some(virtual_node) = virtual_node(&shared).await else {
         return Ok(());
     };
@@ -104,10 +84,7 @@ async fn start(
     });
 
     let queue = Arc::new(Queue::default());
-    let settings = ProbeSettings {
-        interval: args.node_ping_interval,
-        timeout: args.node_ping_timeout,
-    };
+    let settings = ProbeSettings { interval: args.node_ping_interval, timeout: args.node_ping_timeout };
     let mut peer = Peer::new(away_config, away.connections.clone(), settings, metrics.clone());
     let locals = Arc::new(Index::default());
     let (kicked, woken) = (queue.clone(), locals.clone());
@@ -120,25 +97,13 @@ async fn start(
 
     let twins = Arc::new(Twins::default());
     let (shadows, remotes) = (Arc::new(Index::default()), Arc::new(Index::default()));
-    let watches = Watches {
-        cluster: home,
-        metrics,
-        readiness,
-    };
+    let watches = Watches { cluster: home, metrics, readiness };
     let maps = watch_maps(supervisor, &watches, args, &twins, &queue, &locals)?;
     let pods = {
         let (queue, context) = (queue.clone(), context.clone());
         let config = watcher::Config::default().fields(&format!("spec.nodeName={}", args.nodename));
         let digest = move |pod: RawPod| digest::local(pod, &context);
-        watches.start(
-            supervisor,
-            "pods",
-            config,
-            Api::all,
-            &locals,
-            digest,
-            move |key| queue.add(key),
-        )?
+        watches.start(supervisor, "pods", config, Api::all, &locals, digest, move |key| queue.add(key))?
     };
     let remote_watches = RemoteWatches {
         cluster: away.clone(),
@@ -163,15 +128,7 @@ async fn start(
     let spec = |node: VirtualNode| Some(node.spec);
     let tenant = |client| Api::namespaced(client, &args.tenant_namespace);
     let listed = [
-        watches.start(
-            supervisor,
-            "virtualnodes",
-            one.clone(),
-            tenant,
-            &virtual_nodes,
-            spec,
-            notify(&changed),
-        )?,
+        watches.start(supervisor, "virtualnodes", one.clone(), tenant, &virtual_nodes, spec, notify(&changed))?,
         watches.start(supervisor, "nodes", one, Api::all, &nodes, Some, notify(&changed))?,
         pods,
         maps,
@@ -189,9 +146,7 @@ async fn start(
         home: home.client.clone(),
         away: away.client.clone(),
         context,
-        mirror: Mirror {
-            node_ip: args.node_ip.clone(),
-        },
+        mirror: Mirror { node_ip: args.node_ip.clone() },
         locals,
         shadows,
         remotes,
@@ -215,13 +170,7 @@ async fn start(
         changed,
     };
     let name = format!("virtual-kubelet-{}", args.nodename);
-    let election = Election::new(
-        own_client,
-        &args.tenant_namespace,
-        &name,
-        args.common.identity(),
-        metrics.clone(),
-    );
+    let election = Election::new(own_client, &args.tenant_namespace, &name, args.common.identity(), metrics.clone());
     let (reconciles, create_node, stop) = (metrics.controller("pods"), args.create_node, stop.clone());
     let leads = readiness.gate("lease of this virtual node");
     supervisor.spawn(
@@ -238,10 +187,7 @@ async fn start(
             };
             let work = workers::run(
                 queue,
-                Limits {
-                    concurrency: 256,
-                    ..Limits::default()
-                },
+                Limits { concurrency: 256, ..Limits::default() },
                 reconciles,
                 stop.clone(),
                 move |key| {
@@ -257,13 +203,7 @@ async fn start(
 
 /// Waits for the VirtualNode that this process serves; `None` if told to stop first.
 async fn virtual_node(shared: &Shared) -> Option<VirtualNode> {
-    let Shared {
-        args,
-        readiness,
-        home,
-        stop,
-        ..
-    } = shared;
+    let Shared { args, readiness, home, stop, .. } = shared;
     let found = readiness.gate(format!("VirtualNode {}/{}", args.tenant_namespace, args.nodename));
     let api = Api::<VirtualNode>::namespaced(home.client.clone(), &args.tenant_namespace);
     while !stop.is_cancelled() {
@@ -291,11 +231,8 @@ fn watch_maps(
     queue: &Arc<Queue<ObjectKey>>,
     locals: &Arc<Index<LocalDigest>>,
 ) -> anyhow::Result<Gate> {
-    let config = watcher::Config::default().labels(&format!(
-        "{}={}",
-        label::REMOTE_CLUSTER_ID,
-        args.foreign_cluster_id
-    ));
+    let config =
+        watcher::Config::default().labels(&format!("{}={}", label::REMOTE_CLUSTER_ID, args.foreign_cluster_id));
     let maps = Arc::new(Index::<NamespaceMap>::default());
     let (followed, twins, queue, locals) = (maps.clone(), twins.clone(), queue.clone(), locals.clone());
     let own = args.foreign_cluster_id.clone();
@@ -335,10 +272,7 @@ async fn watch_credentials(args: Args, stop: CancellationToken) -> anyhow::Resul
                 stop.cancel();
             }
             Ok(_) => {}
-            Err(error) => tracing::warn!(
-                error = format!("{error:#}"),
-                "the credentials cannot be read again"
-            ),
+            Err(error) => tracing::warn!(error = format!("{error:#}"), "the credentials cannot be read again"),
         }
     }
 }

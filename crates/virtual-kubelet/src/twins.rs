@@ -21,10 +21,7 @@ struct Pairs {
 
 impl Default for Twins {
     fn default() -> Self {
-        Self {
-            pairs: RwLock::default(),
-            changes: watch::channel(()).0,
-        }
+        Self { pairs: RwLock::default(), changes: watch::channel(()).0 }
     }
 }
 
@@ -52,10 +49,7 @@ impl Twins {
         let mut pairs = self.pairs.write();
         let away = usable(&pairs.away, map);
         if away != pairs.away {
-            pairs.home = away
-                .iter()
-                .map(|(home, away)| (away.clone(), home.clone()))
-                .collect();
+            pairs.home = away.iter().map(|(home, away)| (away.clone(), home.clone())).collect();
             pairs.away = away;
             drop(pairs);
             self.changes.send_replace(());
@@ -69,19 +63,11 @@ fn usable(before: &BTreeMap<Arc<str>, Arc<str>>, map: Option<&NamespaceMap>) -> 
     let Some(map) = map else { return BTreeMap::new() };
     let current = map.status.iter().flat_map(|status| &status.current_mapping);
     let accepted = current.filter(|(_, twin)| twin.phase == Some(MappingPhase::Accepted));
-    let accepted = accepted.filter_map(|(home, twin)| {
-        Some((
-            Arc::from(home.as_str()),
-            Arc::from(twin.remote_namespace.as_deref()?),
-        ))
-    });
+    let accepted = accepted
+        .filter_map(|(home, twin)| Some((Arc::from(home.as_str()), Arc::from(twin.remote_namespace.as_deref()?))));
     let wanted = &map.spec.desired_mapping;
-    let kept = before
-        .iter()
-        .filter(|(home, away)| wanted.get(&***home).is_some_and(|name| **name == ***away));
-    kept.map(|(home, away)| (home.clone(), away.clone()))
-        .chain(accepted)
-        .collect()
+    let kept = before.iter().filter(|(home, away)| wanted.get(&***home).is_some_and(|name| **name == ***away));
+    kept.map(|(home, away)| (home.clone(), away.clone())).chain(accepted).collect()
 }
 
 #[cfg(test)]
@@ -114,11 +100,7 @@ mod tests {
         twins.follow(Some(&map(wanted, json!({}))));
         assert!(twins.away("shop").is_some());
         twins.follow(Some(&map(json!({}), json!({}))));
-        assert_eq!(
-            (twins.away("shop"), twins.home("shop-rome")),
-            (None, None),
-            "no longer wanted"
-        );
+        assert_eq!((twins.away("shop"), twins.home("shop-rome")), (None, None), "no longer wanted");
     }
 
     #[test]

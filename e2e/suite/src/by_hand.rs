@@ -33,17 +33,12 @@ pub struct Peering {
 pub async fn cluster_id(side: &Side) -> Result<String> {
     let api = Api::<ConfigMap>::namespaced(side.client.clone(), NAMESPACE);
     let labels = format!("{}={}", label::APP_NAME, label::APP_NAME_CLUSTER_ID);
-    let found = wait::until(
-        "the cluster ID",
-        api,
-        kube::runtime::watcher::Config::default().labels(&labels),
-        |maps| !maps.is_empty(),
-    )
+    let found = wait::until("the cluster ID", api, kube::runtime::watcher::Config::default().labels(&labels), |maps| {
+        !maps.is_empty()
+    })
     .await?;
     let map = found.into_values().next().context("no ConfigMap")?;
-    map.data
-        .and_then(|mut data| data.remove(name::CLUSTER_ID_KEY))
-        .context("the ConfigMap has no CLUSTER_ID")
+    map.data.and_then(|mut data| data.remove(name::CLUSTER_ID_KEY)).context("the ConfigMap has no CLUSTER_ID")
 }
 
 /// Makes the two clusters known to each other.
@@ -51,17 +46,8 @@ pub async fn peer(home: &Side, away: &Side) -> Result<Peering> {
     let (home_id, away_id) = (cluster_id(home).await?, cluster_id(away).await?);
     let tenant_namespace = format!("{}{away_id}", name::TENANT_NAMESPACE_PREFIX);
     let labels = json!({label::REMOTE_CLUSTER_ID: away_id, label::TENANT_NAMESPACE: "true"});
-    apply_cluster::<Namespace>(
-        home,
-        json!({"metadata": {"name": tenant_namespace, "labels": labels}}),
-    )
-    .await?;
-    let peering = Peering {
-        kubeconfig_secret: format!("kubeconfig-{away_id}"),
-        home_id,
-        away_id,
-        tenant_namespace,
-    };
+    apply_cluster::<Namespace>(home, json!({"metadata": {"name": tenant_namespace, "labels": labels}})).await?;
+    let peering = Peering { kubeconfig_secret: format!("kubeconfig-{away_id}"), home_id, away_id, tenant_namespace };
 
     let secrets = Api::<Secret>::namespaced(home.client.clone(), &peering.tenant_namespace);
     if secrets.get_opt(&peering.kubeconfig_secret).await?.is_none() {
@@ -109,14 +95,7 @@ pub async fn twin(home: &Side, away: &Side, peering: &Peering, namespace: &str) 
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": peering.home_id}],
     });
     apply::<RoleBinding>(away, &twin, binding).await?;
-    map_entry(
-        home,
-        peering,
-        namespace,
-        json!(twin),
-        json!({"remoteNamespace": twin, "phase": "Accepted"}),
-    )
-    .await?;
+    map_entry(home, peering, namespace, json!(twin), json!({"remoteNamespace": twin, "phase": "Accepted"})).await?;
     Ok(twin)
 }
 
@@ -125,37 +104,17 @@ pub async fn untwin(home: &Side, peering: &Peering, namespace: &str) -> Result<(
     map_entry(home, peering, namespace, Value::Null, Value::Null).await
 }
 
-async fn map_entry(
-    home: &Side,
-    peering: &Peering,
-    namespace: &str,
-    desired: Value,
-    current: Value,
-) -> Result<()> {
+async fn map_entry(home: &Side, peering: &Peering, namespace: &str, desired: Value, current: Value) -> Result<()> {
     let api = Api::<NamespaceMap>::namespaced(home.client.clone(), &peering.tenant_namespace);
     let (params, map) = (PatchParams::default(), &peering.away_id);
-    api.patch(
-        map,
-        &params,
-        &Patch::Merge(json!({"spec": {"desiredMapping": {namespace: desired}}})),
-    )
-    .await?;
-    api.patch_status(
-        map,
-        &params,
-        &Patch::Merge(json!({"status": {"currentMapping": {namespace: current}}})),
-    )
-    .await?;
+    api.patch(map, &params, &Patch::Merge(json!({"spec": {"desiredMapping": {namespace: desired}}}))).await?;
+    api.patch_status(map, &params, &Patch::Merge(json!({"status": {"currentMapping": {namespace: current}}}))).await?;
     Ok(())
 }
 
 /// A certificate that the provider signed for the consumer: its group is the consumer's ID, its rights come with each twin.
 async fn identity(away: &Side, home_id: &str) -> Result<String> {
-    let hash: String = Sha256::digest(home_id)
-        .iter()
-        .take(6)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hash: String = Sha256::digest(home_id).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     let user = format!("by-hand-{hash}");
     let key = KeyPair::generate()?;
     let mut params = CertificateParams::default();
@@ -175,13 +134,10 @@ async fn identity(away: &Side, home_id: &str) -> Result<String> {
     let approval = json!({"status": {"conditions": [{
         "type": "Approved", "status": "True", "reason": "ByHand", "message": "approved by the provider's admin",
     }]}});
-    api.patch_approval(&csr_name, &PatchParams::default(), &Patch::Merge(approval))
-        .await?;
+    api.patch_approval(&csr_name, &PatchParams::default(), &Patch::Merge(approval)).await?;
     let certificate = |csr: &CertificateSigningRequest| csr.status.as_ref()?.certificate.clone();
-    let signed = wait::until_one("the signed certificate", api, &csr_name, |csr| {
-        csr.and_then(certificate).is_some()
-    })
-    .await?;
+    let signed =
+        wait::until_one("the signed certificate", api, &csr_name, |csr| csr.and_then(certificate).is_some()).await?;
     let signed = signed.as_ref().and_then(certificate).context("no certificate")?;
     kubeconfig(away, &signed.0, key.serialize_pem().as_bytes())
 }
@@ -189,15 +145,8 @@ async fn identity(away: &Side, home_id: &str) -> Result<String> {
 /// The administrator's kubeconfig with the user replaced.
 fn kubeconfig(away: &Side, certificate: &[u8], key: &[u8]) -> Result<String> {
     let admin = kube::config::Kubeconfig::read_from(&away.kubeconfig)?;
-    let cluster = admin
-        .clusters
-        .first()
-        .and_then(|named| named.cluster.as_ref())
-        .context("no cluster")?;
-    let authority = match (
-        &cluster.certificate_authority_data,
-        &cluster.certificate_authority,
-    ) {
+    let cluster = admin.clusters.first().and_then(|named| named.cluster.as_ref()).context("no cluster")?;
+    let authority = match (&cluster.certificate_authority_data, &cluster.certificate_authority) {
         (Some(data), _) => json!(data),
         (None, Some(path)) => json!(ByteString(std::fs::read(path)?)),
         (None, None) => anyhow::bail!("the kubeconfig of {} names no authority", away.name),
@@ -237,10 +186,7 @@ where
 {
     object["apiVersion"] = json!(K::api_version(&()));
     object["kind"] = json!(K::kind(&()));
-    let name = object["metadata"]["name"]
-        .as_str()
-        .context("an object without a name")?
-        .to_owned();
+    let name = object["metadata"]["name"].as_str().context("an object without a name")?.to_owned();
     let params = PatchParams::apply("spillway-by-hand").force();
     api.patch(&name, &params, &Patch::Apply(&object))
         .await

@@ -7,36 +7,16 @@ use crate::install::NAMESPACE;
 /// Prints what `kubectl` says of the namespaces involved and the operators' logs, on both sides.
 pub fn print(testbed: &Testbed, involved: &[(&str, &str)]) {
     for (cluster, namespace) in involved {
+        kubectl(testbed, cluster, &["get", "pods,shadowpods", "-n", namespace, "-o", "wide"]);
+        kubectl(testbed, cluster, &["get", "events", "-n", namespace, "--sort-by=.lastTimestamp"]);
         kubectl(
             testbed,
             cluster,
-            &["get", "pods,shadowpods", "-n", namespace, "-o", "wide"],
-        );
-        kubectl(
-            testbed,
-            cluster,
-            &["get", "events", "-n", namespace, "--sort-by=.lastTimestamp"],
-        );
-        kubectl(
-            testbed,
-            cluster,
-            &[
-                "get",
-                "pods,shadowpods",
-                "-n",
-                namespace,
-                "-o",
-                "yaml",
-                "--show-managed-fields=false",
-            ],
+            &["get", "pods,shadowpods", "-n", namespace, "-o", "yaml", "--show-managed-fields=false"],
         );
     }
     for cluster in testbed.clusters() {
-        kubectl(
-            testbed,
-            &cluster.name,
-            &["get", "nodes,virtualnodes,namespacemaps", "-A", "-o", "wide"],
-        );
+        kubectl(testbed, &cluster.name, &["get", "nodes,virtualnodes,namespacemaps", "-A", "-o", "wide"]);
         kubectl(testbed, &cluster.name, &["get", "pods", "-A", "-o", "wide"]);
         kubectl(
             testbed,
@@ -55,32 +35,19 @@ pub fn print(testbed: &Testbed, involved: &[(&str, &str)]) {
         kubectl(
             testbed,
             &cluster.name,
-            &[
-                "logs",
-                "-A",
-                "--prefix",
-                "--tail=60",
-                "-l",
-                "offloading.liqo.io/component=virtual-kubelet",
-            ],
+            &["logs", "-A", "--prefix", "--tail=60", "-l", "offloading.liqo.io/component=virtual-kubelet"],
         );
     }
 }
 
 fn kubectl(testbed: &Testbed, cluster: &str, args: &[&str]) {
-    let output = testbed
-        .kubectl(cluster)
-        .map(|mut kubectl| kubectl.args(args).output());
+    let output = testbed.kubectl(cluster).map(|mut kubectl| kubectl.args(args).output());
     println!("--- {cluster}: kubectl {}", args.join(" "));
     match output {
         Ok(Ok(output)) => {
             let text = String::from_utf8_lossy(&output.stdout);
             let lines: Vec<_> = text.lines().take(400).collect();
-            println!(
-                "{}\n{}",
-                lines.join("\n"),
-                String::from_utf8_lossy(&output.stderr)
-            );
+            println!("{}\n{}", lines.join("\n"), String::from_utf8_lossy(&output.stderr));
         }
         Ok(Err(error)) => println!("cannot be run: {error}"),
         Err(error) => println!("cannot be run: {error:#}"),

@@ -35,10 +35,7 @@ pub fn build_image() -> Result<Image> {
     build.current_dir(root()).args(["build", "--release"]);
     // What the cargo that runs this test says of this package would make build scripts of dependencies run anew.
     for (variable, _) in std::env::vars_os() {
-        if variable
-            .to_str()
-            .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
-        {
+        if variable.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
             build.env_remove(variable);
         }
     }
@@ -52,19 +49,9 @@ pub fn build_image() -> Result<Image> {
     for binary in &binaries {
         digest.update(std::fs::read(target().join("release").join(binary))?);
     }
-    let hex: String = digest
-        .finalize()
-        .iter()
-        .take(6)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hex: String = digest.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     let tag = format!("dev-{hex}");
-    image::product::build(
-        &target().join("release"),
-        &binaries,
-        &format!("{REPOSITORY}:{tag}"),
-        &archive,
-    )?;
+    image::product::build(&target().join("release"), &binaries, &format!("{REPOSITORY}:{tag}"), &archive)?;
     Ok(Image { tag, archive })
 }
 
@@ -107,36 +94,14 @@ pub fn release(testbed: &Testbed, cluster: &str, release: &Release<'_>) -> Resul
 }
 
 /// Installs the umbrella chart with the given roles.
-pub fn umbrella(
-    testbed: &Testbed,
-    cluster: &str,
-    image: &Image,
-    consumer: bool,
-    provider: bool,
-) -> Result<()> {
-    release(
-        testbed,
-        cluster,
-        &Release {
-            name: "spillway-crds",
-            chart: "spillway-crds",
-            settings: vec![],
-        },
-    )?;
+pub fn umbrella(testbed: &Testbed, cluster: &str, image: &Image, consumer: bool, provider: bool) -> Result<()> {
+    release(testbed, cluster, &Release { name: "spillway-crds", chart: "spillway-crds", settings: vec![] })?;
     let settings = vec![
         format!("global.image.tag={}", image.tag),
         format!("consumer.enabled={consumer}"),
         format!("provider.enabled={provider}"),
     ];
-    release(
-        testbed,
-        cluster,
-        &Release {
-            name: "spillway",
-            chart: "spillway",
-            settings,
-        },
-    )
+    release(testbed, cluster, &Release { name: "spillway", chart: "spillway", settings })
 }
 
 /// Runs a command and fails with what it printed.

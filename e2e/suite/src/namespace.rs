@@ -39,24 +39,13 @@ pub async fn offloaded<F>(testbed: &Testbed, test: impl FnOnce(Namespace) -> F) 
 where
     F: Future<Output = Result<()>>,
 {
-    let (home, away) = (
-        Side::connect(testbed, "home").await?,
-        Side::connect(testbed, "away").await?,
-    );
+    let (home, away) = (Side::connect(testbed, "home").await?, Side::connect(testbed, "away").await?);
     let peering = by_hand::peer(&home, &away).await?;
     let created: KubeNamespace = serde_json::from_value(json!({"metadata": {"generateName": "e2e-"}}))?;
-    let created = Api::all(home.client.clone())
-        .create(&PostParams::default(), &created)
-        .await?;
+    let created = Api::all(home.client.clone()).create(&PostParams::default(), &created).await?;
     let name = created.metadata.name.context("a namespace without a name")?;
     let twin = by_hand::twin(&home, &away, &peering, &name).await?;
-    let namespace = Namespace {
-        home,
-        away,
-        peering,
-        name,
-        twin,
-    };
+    let namespace = Namespace { home, away, peering, name, twin };
 
     let outcome = AssertUnwindSafe(test(namespace.clone())).catch_unwind().await;
     if !matches!(outcome, Ok(Ok(()))) {
@@ -70,35 +59,14 @@ where
 }
 
 async fn clean(namespace: &Namespace) -> Result<()> {
-    let Namespace {
-        home,
-        away,
-        peering,
-        name,
-        twin,
-    } = namespace;
+    let Namespace { home, away, peering, name, twin } = namespace;
     let params = DeleteParams::default();
-    Api::<KubeNamespace>::all(home.client.clone())
-        .delete(name, &params)
-        .await?;
+    Api::<KubeNamespace>::all(home.client.clone()).delete(name, &params).await?;
     let gone = |namespace: Option<&KubeNamespace>| namespace.is_none();
-    crate::wait::until_one(
-        "the test's namespace to go",
-        Api::<KubeNamespace>::all(home.client.clone()),
-        name,
-        gone,
-    )
-    .await?;
-    by_hand::untwin(home, peering, name).await?;
-    Api::<KubeNamespace>::all(away.client.clone())
-        .delete(twin, &params)
+    crate::wait::until_one("the test's namespace to go", Api::<KubeNamespace>::all(home.client.clone()), name, gone)
         .await?;
-    crate::wait::until_one(
-        "its twin to go",
-        Api::<KubeNamespace>::all(away.client.clone()),
-        twin,
-        gone,
-    )
-    .await?;
+    by_hand::untwin(home, peering, name).await?;
+    Api::<KubeNamespace>::all(away.client.clone()).delete(twin, &params).await?;
+    crate::wait::until_one("its twin to go", Api::<KubeNamespace>::all(away.client.clone()), twin, gone).await?;
     Ok(())
 }

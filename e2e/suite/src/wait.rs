@@ -35,9 +35,7 @@ where
                     seen.clear();
                     listed = false;
                 }
-                Ok(Event::InitApply(object) | Event::Apply(object)) => {
-                    drop(seen.insert(object.name_any(), object))
-                }
+                Ok(Event::InitApply(object) | Event::Apply(object)) => drop(seen.insert(object.name_any(), object)),
                 Ok(Event::Delete(object)) => drop(seen.remove(&object.name_any())),
                 Ok(Event::InitDone) => listed = true,
                 Err(_) => continue, // the API server may be what the test kills

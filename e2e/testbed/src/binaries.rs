@@ -32,10 +32,7 @@ macro_rules! module {
     };
 }
 
-static KUBERNETES: Module = module!(
-    "kubernetes",
-    "-X k8s.io/component-base/version.gitVersion=v1.34.4"
-);
+static KUBERNETES: Module = module!("kubernetes", "-X k8s.io/component-base/version.gitVersion=v1.34.4");
 static ETCD: Module = module!("etcd", "");
 static COREDNS: Module = module!("coredns", "");
 static HELM: Module = module!("helm", "");
@@ -45,21 +42,9 @@ static PAUSE: Module = module!("pause", "", "main.go");
 /// What can be built: (program, module, package). A new program is a new row.
 static PROGRAMS: [(&str, &Module, &str); 11] = [
     ("etcd", &ETCD, "go.etcd.io/etcd/server/v3"),
-    (
-        "kube-apiserver",
-        &KUBERNETES,
-        "k8s.io/kubernetes/cmd/kube-apiserver",
-    ),
-    (
-        "kube-controller-manager",
-        &KUBERNETES,
-        "k8s.io/kubernetes/cmd/kube-controller-manager",
-    ),
-    (
-        "kube-scheduler",
-        &KUBERNETES,
-        "k8s.io/kubernetes/cmd/kube-scheduler",
-    ),
+    ("kube-apiserver", &KUBERNETES, "k8s.io/kubernetes/cmd/kube-apiserver"),
+    ("kube-controller-manager", &KUBERNETES, "k8s.io/kubernetes/cmd/kube-controller-manager"),
+    ("kube-scheduler", &KUBERNETES, "k8s.io/kubernetes/cmd/kube-scheduler"),
     ("kubelet", &KUBERNETES, "k8s.io/kubernetes/cmd/kubelet"),
     ("kube-proxy", &KUBERNETES, "k8s.io/kubernetes/cmd/kube-proxy"),
     ("kubectl", &KUBERNETES, "k8s.io/kubernetes/cmd/kubectl"),
@@ -86,12 +71,9 @@ pub fn ensure(program: &str, progress: &Progress) -> Result<PathBuf> {
     step.waiting("its turn");
     let source = module.unpack()?;
     let lock = File::create(module.dir()?.join(format!(".{program}.lock")))?;
-    lock.lock()
-        .with_context(|| format!("cannot lock the build of {program}"))?;
+    lock.lock().with_context(|| format!("cannot lock the build of {program}"))?;
     if !built.exists() {
-        progress.say(&format!(
-            "building {program} from {package}: only once, minutes when nothing is cached"
-        ));
+        progress.say(&format!("building {program} from {package}: only once, minutes when nothing is cached"));
         build(module, package, &source, &built, &step)?;
     }
     step.done("built");
@@ -114,17 +96,12 @@ fn build(module: &Module, package: &str, source: &Path, built: &Path, step: &Ste
 }
 
 fn find(program: &str) -> Result<(&'static Module, &'static str)> {
-    PROGRAMS
-        .iter()
-        .find(|(name, _, _)| *name == program)
-        .map(|(_, module, package)| (*module, *package))
-        .with_context(|| {
+    PROGRAMS.iter().find(|(name, _, _)| *name == program).map(|(_, module, package)| (*module, *package)).with_context(
+        || {
             let known: Vec<&str> = PROGRAMS.iter().map(|(name, _, _)| *name).collect();
-            format!(
-                "the testbed cannot build {program:?}; it can build: {}",
-                known.join(", ")
-            )
-        })
+            format!("the testbed cannot build {program:?}; it can build: {}", known.join(", "))
+        },
+    )
 }
 
 impl Module {
@@ -143,9 +120,7 @@ impl Module {
     }
 
     fn dir(&self) -> Result<PathBuf> {
-        Ok(cache()?
-            .join("bin")
-            .join(format!("{}-{}", self.name, self.digest())))
+        Ok(cache()?.join("bin").join(format!("{}-{}", self.name, self.digest())))
     }
 
     /// The module's files where Go can build them: the binary carries them, so the sources need not be near.
@@ -177,15 +152,9 @@ mod tests {
 
     #[test]
     fn the_digest_follows_versions_and_flags() {
-        let stripped = Module {
-            linker_flags: "",
-            ..KUBERNETES
-        };
+        let stripped = Module { linker_flags: "", ..KUBERNETES };
         assert_ne!(stripped.digest(), KUBERNETES.digest());
-        let bumped = Module {
-            files: &[("go.mod", "other")],
-            ..KUBERNETES
-        };
+        let bumped = Module { files: &[("go.mod", "other")], ..KUBERNETES };
         assert_ne!(bumped.digest(), KUBERNETES.digest());
     }
 

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result};
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
-    KeyPair, KeyUsagePurpose, date_time_ymd,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, date_time_ymd,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,46 +27,14 @@ pub struct Client<'a> {
 
 /// Every control-plane client: (file, user, group).
 const CLIENTS: [Client<'static>; 8] = [
-    Client {
-        file: "admin",
-        user: "admin",
-        group: Some("system:masters"),
-    },
-    Client {
-        file: "apiserver-kubelet-client",
-        user: "kube-apiserver-kubelet-client",
-        group: Some("system:masters"),
-    },
-    Client {
-        file: "kube-controller-manager",
-        user: "system:kube-controller-manager",
-        group: None,
-    },
-    Client {
-        file: "kube-scheduler",
-        user: "system:kube-scheduler",
-        group: None,
-    },
-    Client {
-        file: "kube-proxy",
-        user: "system:kube-proxy",
-        group: None,
-    },
-    Client {
-        file: "coredns",
-        user: "testbed:coredns",
-        group: None,
-    },
-    Client {
-        file: "prometheus",
-        user: "testbed:prometheus",
-        group: None,
-    },
-    Client {
-        file: "kwok",
-        user: "testbed:kwok",
-        group: Some("system:masters"),
-    },
+    Client { file: "admin", user: "admin", group: Some("system:masters") },
+    Client { file: "apiserver-kubelet-client", user: "kube-apiserver-kubelet-client", group: Some("system:masters") },
+    Client { file: "kube-controller-manager", user: "system:kube-controller-manager", group: None },
+    Client { file: "kube-scheduler", user: "system:kube-scheduler", group: None },
+    Client { file: "kube-proxy", user: "system:kube-proxy", group: None },
+    Client { file: "coredns", user: "testbed:coredns", group: None },
+    Client { file: "prometheus", user: "testbed:prometheus", group: None },
+    Client { file: "kwok", user: "testbed:kwok", group: Some("system:masters") },
 ];
 
 /// Everything below the cluster's `pki` folder that is not there yet.
@@ -74,16 +42,8 @@ pub fn ensure(dir: &Path, cluster: &Cluster) -> Result<()> {
     let authority = Authority::load_or_create(dir, "ca")?;
     let api = cluster.api_address.to_string();
     let service = cluster.api_service_address().to_string();
-    let names = [
-        "kubernetes",
-        "kubernetes.default",
-        "kubernetes.default.svc",
-        "kubernetes.default.svc.cluster.local",
-    ];
-    let sans: Vec<&str> = names
-        .into_iter()
-        .chain(["localhost", "127.0.0.1", &cluster.name, &api, &service])
-        .collect();
+    let names = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"];
+    let sans: Vec<&str> = names.into_iter().chain(["localhost", "127.0.0.1", &cluster.name, &api, &service]).collect();
     authority.serving("apiserver", "kube-apiserver", &sans)?;
     for client in &CLIENTS {
         authority.client(client)?;
@@ -93,28 +53,17 @@ pub fn ensure(dir: &Path, cluster: &Cluster) -> Result<()> {
     }
     authority.serving("kwok-serving", "kwok", &[&api])?;
     let front_proxy = Authority::load_or_create(dir, "front-proxy-ca")?;
-    front_proxy.client(&Client {
-        file: "front-proxy-client",
-        user: "front-proxy-client",
-        group: None,
-    })?;
+    front_proxy.client(&Client { file: "front-proxy-client", user: "front-proxy-client", group: None })?;
     let signer = dir.join("service-account.key");
     ensure_key(&signer)?;
-    write_file(
-        &dir.join("service-account.pub"),
-        read_key(&signer)?.public_key_pem(),
-    )
+    write_file(&dir.join("service-account.pub"), read_key(&signer)?.public_key_pem())
 }
 
 fn ensure_node(authority: &Authority, node: &Node) -> Result<()> {
     let user = format!("system:node:{}", node.name);
     let address = node.address.to_string();
     authority.serving(&serving_file(node), &user, &[&node.name, &address, "127.0.0.1"])?;
-    authority.client(&Client {
-        file: &client_file(node),
-        user: &user,
-        group: Some("system:nodes"),
-    })
+    authority.client(&Client { file: &client_file(node), user: &user, group: Some("system:nodes") })
 }
 
 pub fn serving_file(node: &Node) -> String {
@@ -135,11 +84,7 @@ impl Authority {
         if !cert_path.exists() {
             write_file(&cert_path, params.self_signed(&key)?.pem())?;
         }
-        Ok(Self {
-            dir: dir.to_owned(),
-            name: name.to_owned(),
-            issuer: Issuer::new(params, key),
-        })
+        Ok(Self { dir: dir.to_owned(), name: name.to_owned(), issuer: Issuer::new(params, key) })
     }
 
     fn serving(&self, file: &str, user: &str, sans: &[&str]) -> Result<()> {
@@ -164,10 +109,7 @@ impl Authority {
             return Ok(());
         }
         ensure_key(&key_path)?;
-        params.key_usages = vec![
-            KeyUsagePurpose::DigitalSignature,
-            KeyUsagePurpose::KeyEncipherment,
-        ];
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
         params.use_authority_key_identifier_extension = true;
         long_lived(&mut params);
         let signed = params
@@ -181,11 +123,7 @@ fn authority_params(name: &str) -> Result<CertificateParams> {
     let mut params = CertificateParams::new(Vec::new())?;
     params.distinguished_name = subject(&format!("testbed-{name}"), None);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = vec![
-        KeyUsagePurpose::KeyCertSign,
-        KeyUsagePurpose::CrlSign,
-        KeyUsagePurpose::DigitalSignature,
-    ];
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
     long_lived(&mut params);
     Ok(params)
 }
@@ -231,13 +169,7 @@ mod tests {
         ensure(folder.path(), &small.clusters[0]).unwrap();
         let first = fs::read(folder.path().join("ca.crt")).unwrap();
         assert!(!folder.path().join("kubelet-serving-1.crt").exists());
-        let larger = Plan::new(
-            0,
-            &Spec {
-                nodes: 2,
-                ..Spec::default()
-            },
-        );
+        let larger = Plan::new(0, &Spec { nodes: 2, ..Spec::default() });
         ensure(folder.path(), &larger.clusters[0]).unwrap();
         assert_eq!(first, fs::read(folder.path().join("ca.crt")).unwrap());
         assert!(folder.path().join("kubelet-serving-1.crt").exists());

@@ -81,10 +81,7 @@ fn children(dir: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(dir) else {
         return Vec::new();
     };
-    entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.is_dir())
-        .collect()
+    entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_dir()).collect()
 }
 
 /// The mounted hierarchies: one for cgroup v2, one per controller for v1.
@@ -94,10 +91,7 @@ fn hierarchies() -> Vec<PathBuf> {
         return vec![mount];
     }
     // In a hybrid layout this includes the v2 tree without controllers: runc makes cgroups there too.
-    children(&mount)
-        .into_iter()
-        .filter(|dir| dir.join("cgroup.procs").exists())
-        .collect()
+    children(&mount).into_iter().filter(|dir| dir.join("cgroup.procs").exists()).collect()
 }
 
 fn is_unified(root: &Path) -> bool {

@@ -21,18 +21,13 @@ pub fn search_path() -> String {
 /// A command inside the network namespace that `namespace` is bound to.
 pub fn inside(namespace: &Path, program: &str) -> Command {
     let mut command = command("nsenter");
-    command
-        .arg(format!("--net={}", namespace.display()))
-        .arg("--")
-        .arg(program);
+    command.arg(format!("--net={}", namespace.display())).arg("--").arg(program);
     command
 }
 
 /// Runs to the end; its standard output, or an error with what it wrote.
 pub fn run(command: &mut Command) -> Result<String> {
-    let output = command
-        .output()
-        .with_context(|| format!("cannot run {}", shown(command)))?;
+    let output = command.output().with_context(|| format!("cannot run {}", shown(command)))?;
     said(command, &output)
 }
 
@@ -73,21 +68,12 @@ pub fn run_ticking(command: &mut Command, tick: impl Fn()) -> Result<String> {
 
 /// Whether it ran and exited with success; what it writes is dropped.
 pub fn succeeds(command: &mut Command) -> bool {
-    command
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
+    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
 fn said(command: &Command, output: &Output) -> Result<String> {
     if !output.status.success() {
-        bail!(
-            "{} failed ({}): {}",
-            shown(command),
-            output.status,
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
+        bail!("{} failed ({}): {}", shown(command), output.status, String::from_utf8_lossy(&output.stderr).trim());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -106,13 +92,8 @@ mod tests {
 
     #[test]
     fn a_failure_tells_what_ran_and_what_it_said() {
-        let error = run(command("sh").args(["-c", "echo broken >&2; exit 3"]))
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("sh -c") && error.contains("broken") && error.contains('3'),
-            "{error}"
-        );
+        let error = run(command("sh").args(["-c", "echo broken >&2; exit 3"])).unwrap_err().to_string();
+        assert!(error.contains("sh -c") && error.contains("broken") && error.contains('3'), "{error}");
     }
 
     #[test]

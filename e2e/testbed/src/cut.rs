@@ -26,19 +26,12 @@ pub struct Cuts(BTreeMap<String, Scope>);
 impl Cuts {
     pub fn load(home: &Home) -> Result<Self> {
         let path = home.cuts_path();
-        if path.exists() {
-            read_json(&path)
-        } else {
-            Ok(Self::default())
-        }
+        if path.exists() { read_json(&path) } else { Ok(Self::default()) }
     }
 
     /// Puts the cuts into force, and only then remembers them.
     pub fn enforce(&self, home: &Home, plan: &Plan) -> Result<()> {
-        run_with_input(
-            inside(&home.switch_namespace(), "nft").args(["-f", "-"]),
-            &self.rules(plan),
-        )?;
+        run_with_input(inside(&home.switch_namespace(), "nft").args(["-f", "-"]), &self.rules(plan))?;
         write_json(&home.cuts_path(), self)
     }
 
@@ -54,9 +47,7 @@ impl Cuts {
 
     /// Both names of each pair, and what is cut.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str, Scope)> {
-        self.0
-            .iter()
-            .filter_map(|(pair, scope)| pair.split_once(' ').map(|(a, b)| (a, b, *scope)))
+        self.0.iter().filter_map(|(pair, scope)| pair.split_once(' ').map(|(a, b)| (a, b, *scope)))
     }
 
     /// Address resolution passes, so that a cut is silence and not a prompt "no route to host".
@@ -89,20 +80,12 @@ impl Cuts {
 }
 
 fn pair(a: &str, b: &str) -> String {
-    if a < b {
-        format!("{a} {b}")
-    } else {
-        format!("{b} {a}")
-    }
+    if a < b { format!("{a} {b}") } else { format!("{b} {a}") }
 }
 
 /// The switch's ports that lead to a cluster are named after its nodes.
 fn ports(cluster: &Cluster) -> String {
-    let names: Vec<String> = cluster
-        .nodes
-        .iter()
-        .map(|node| format!("\"{}\"", node.name))
-        .collect();
+    let names: Vec<String> = cluster.nodes.iter().map(|node| format!("\"{}\"", node.name)).collect();
     format!("{{ {} }}", names.join(", "))
 }
 
@@ -112,14 +95,7 @@ mod tests {
     use crate::spec::Spec;
 
     fn plan() -> Plan {
-        Plan::new(
-            0,
-            &Spec {
-                clusters: 3,
-                nodes: 2,
-                ..Spec::default()
-            },
-        )
+        Plan::new(0, &Spec { clusters: 3, nodes: 2, ..Spec::default() })
     }
 
     #[test]
@@ -127,12 +103,8 @@ mod tests {
         let mut cuts = Cuts::default();
         cuts.cut("home", "away", Scope::All).unwrap();
         let rules = cuts.rules(&plan());
-        assert!(
-            rules.contains(r#"iifname { "home-0", "home-1" } oifname { "away-0", "away-1" } ether type"#)
-        );
-        assert!(
-            rules.contains(r#"iifname { "away-0", "away-1" } oifname { "home-0", "home-1" } ether type"#)
-        );
+        assert!(rules.contains(r#"iifname { "home-0", "home-1" } oifname { "away-0", "away-1" } ether type"#));
+        assert!(rules.contains(r#"iifname { "away-0", "away-1" } oifname { "home-0", "home-1" } ether type"#));
         assert!(!rules.contains("third") && !rules.contains("host"), "{rules}");
     }
 
@@ -142,14 +114,8 @@ mod tests {
         cuts.cut("away", "home", Scope::ControlPlane).unwrap();
         let rules = cuts.rules(&plan());
         for server in ["10.100.0.16", "10.100.0.32"] {
-            assert!(
-                rules.contains(&format!("ip daddr {server} tcp dport 6443 counter drop")),
-                "{rules}"
-            );
-            assert!(
-                rules.contains(&format!("ip saddr {server} tcp sport 6443 counter drop")),
-                "{rules}"
-            );
+            assert!(rules.contains(&format!("ip daddr {server} tcp dport 6443 counter drop")), "{rules}");
+            assert!(rules.contains(&format!("ip saddr {server} tcp sport 6443 counter drop")), "{rules}");
         }
         assert!(!rules.contains("ether type"), "{rules}");
     }

@@ -35,10 +35,7 @@ pub fn write(home: &Home, cluster: &Cluster, client: &str, path: &Path) -> Resul
 
 /// The kubeconfig of a component, written if need be.
 pub fn of_client(home: &Home, cluster: &Cluster, client: &str) -> Result<PathBuf> {
-    let path = home
-        .cluster_dir(&cluster.name)
-        .join("clients")
-        .join(format!("{client}.kubeconfig"));
+    let path = home.cluster_dir(&cluster.name).join("clients").join(format!("{client}.kubeconfig"));
     write(home, cluster, client, &path)?;
     Ok(path)
 }

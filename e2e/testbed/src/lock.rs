@@ -21,9 +21,7 @@ impl DirLock {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
                     eprintln!("waiting for another command that works on {what} …");
-                    folder
-                        .lock()
-                        .with_context(|| format!("cannot lock {}", dir.display()))?;
+                    folder.lock().with_context(|| format!("cannot lock {}", dir.display()))?;
                 }
                 Err(TryLockError::Error(error)) => {
                     return Err(error).with_context(|| format!("cannot lock {}", dir.display()));

@@ -31,9 +31,7 @@ pub fn ensure_network(path: &Path) -> Result<()> {
         return Ok(());
     }
     File::create(path).with_context(|| format!("cannot make {}", path.display()))?;
-    run(command("unshare")
-        .arg(format!("--net={}", path.display()))
-        .arg("true"))?;
+    run(command("unshare").arg(format!("--net={}", path.display())).arg("true"))?;
     Ok(())
 }
 
@@ -56,9 +54,13 @@ pub fn ensure_mount(home: &Home, node: &str) -> Result<()> {
         fs::create_dir_all(&own)?;
         script.push_str(&format!("mount --no-mtab --bind '{}' {path}\n", own.display()));
     }
-    run(command("unshare")
-        .arg(format!("--mount={}", namespace.display()))
-        .args(["--propagation", "private", "sh", "-c", &script]))?;
+    run(command("unshare").arg(format!("--mount={}", namespace.display())).args([
+        "--propagation",
+        "private",
+        "sh",
+        "-c",
+        &script,
+    ]))?;
     write_file(&finished, "")
 }
 
@@ -107,10 +109,8 @@ pub fn is_mount_point(path: &Path) -> Result<bool> {
 /// Every mount point at or below `dir` that the host sees, innermost first.
 pub fn mounts_below(dir: &Path) -> Result<Vec<PathBuf>> {
     let table = fs::read_to_string("/proc/self/mountinfo").context("cannot read the mount table")?;
-    let mut found: Vec<PathBuf> = mount_points(&table)
-        .map(PathBuf::from)
-        .filter(|point| point.starts_with(dir))
-        .collect();
+    let mut found: Vec<PathBuf> =
+        mount_points(&table).map(PathBuf::from).filter(|point| point.starts_with(dir)).collect();
     found.reverse();
     Ok(found)
 }
@@ -129,10 +129,7 @@ pub fn umount() -> Command {
 }
 
 fn mount_points(table: &str) -> impl Iterator<Item = String> {
-    table
-        .lines()
-        .filter_map(|line| line.split(' ').nth(4))
-        .map(|point| point.replace("\\040", " "))
+    table.lines().filter_map(|line| line.split(' ').nth(4)).map(|point| point.replace("\\040", " "))
 }
 
 #[cfg(test)]

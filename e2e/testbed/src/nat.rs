@@ -32,25 +32,10 @@ mod tests {
 
     #[test]
     fn a_cluster_translates_its_own_range_both_ways() {
-        let plan = Plan::new(
-            0,
-            &Spec {
-                overlapping_cidrs: true,
-                ..Spec::default()
-            },
-        );
+        let plan = Plan::new(0, &Spec { overlapping_cidrs: true, ..Spec::default() });
         let rules = rules(&plan.clusters[1]);
-        assert!(
-            rules.contains("dnat ip prefix to ip daddr map { 10.100.32.0/20 : 10.100.240.0/20 }"),
-            "{rules}"
-        );
-        assert!(
-            rules.contains("snat ip prefix to ip saddr map { 10.100.240.0/20 : 10.100.32.0/20 }"),
-            "{rules}"
-        );
-        assert!(
-            rules.contains("ip daddr != { 10.100.240.0/20, 10.100.0.32/28 }"),
-            "{rules}"
-        );
+        assert!(rules.contains("dnat ip prefix to ip daddr map { 10.100.32.0/20 : 10.100.240.0/20 }"), "{rules}");
+        assert!(rules.contains("snat ip prefix to ip saddr map { 10.100.240.0/20 : 10.100.32.0/20 }"), "{rules}");
+        assert!(rules.contains("ip daddr != { 10.100.240.0/20, 10.100.0.32/28 }"), "{rules}");
     }
 }

@@ -60,16 +60,9 @@ fn parse_routes(text: &str) -> Vec<Ipv4Net> {
     let destination = |line: &str| {
         line.split_whitespace()
             .find(|word| word.starts_with(|c: char| c.is_ascii_digit()))
-            .and_then(|word| {
-                word.parse()
-                    .ok()
-                    .or_else(|| Ipv4Net::new(word.parse().ok()?, 32).ok())
-            })
+            .and_then(|word| word.parse().ok().or_else(|| Ipv4Net::new(word.parse().ok()?, 32).ok()))
     };
-    text.lines()
-        .filter(|line| !line.starts_with("default"))
-        .filter_map(destination)
-        .collect()
+    text.lines().filter(|line| !line.starts_with("default")).filter_map(destination).collect()
 }
 
 fn ensure_switch(switch: &Path) -> Result<()> {
@@ -98,9 +91,7 @@ fn ensure_node(home: &Home, plan: &Plan, cluster: &Cluster, node: &Node) -> Resu
     let (switch, namespace) = (home.switch_namespace(), home.network_namespace(&node.name));
     namespaces::ensure_network(&namespace)?;
     if !link_exists(inside(&namespace, "ip"), "eth0") {
-        let peer = [
-            "link", "add", "eth0", "type", "veth", "peer", "name", &node.name, "netns",
-        ];
+        let peer = ["link", "add", "eth0", "type", "veth", "peer", "name", &node.name, "netns"];
         run(inside(&namespace, "ip").args(peer).arg(&switch))?;
     }
     run(inside(&switch, "ip").args(["link", "set", &node.name, "master", "br0", "up"]))?;
@@ -113,10 +104,7 @@ fn ensure_node(home: &Home, plan: &Plan, cluster: &Cluster, node: &Node) -> Resu
             ("net/bridge/bridge-nf-call-iptables", "1"),
         ],
     )?;
-    run_with_input(
-        inside(&namespace, "ip").args(["-batch", "-"]),
-        &node_setup(plan, cluster, node),
-    )?;
+    run_with_input(inside(&namespace, "ip").args(["-batch", "-"]), &node_setup(plan, cluster, node))?;
     if plan.overlapping {
         run_with_input(inside(&namespace, "nft").args(["-f", "-"]), &nat::rules(cluster))?;
     }
@@ -135,11 +123,7 @@ fn node_setup(plan: &Plan, cluster: &Cluster, node: &Node) -> String {
         if same_cluster && other.index == node.index {
             continue;
         }
-        let pods = if same_cluster {
-            other.pod_cidr
-        } else {
-            other.reachable_pod_cidr
-        };
+        let pods = if same_cluster { other.pod_cidr } else { other.reachable_pod_cidr };
         // Writing to a String cannot fail.
         let _ = writeln!(lines, "route replace {pods} via {}", other.address);
     }
@@ -149,11 +133,7 @@ fn node_setup(plan: &Plan, cluster: &Cluster, node: &Node) -> String {
 fn host_routes(plan: &Plan) -> String {
     let mut lines = format!("route replace unreachable {}\n", plan.block());
     for (_, node) in plan.nodes() {
-        let _ = writeln!(
-            lines,
-            "route replace {} via {}",
-            node.reachable_pod_cidr, node.address
-        );
+        let _ = writeln!(lines, "route replace {} via {}", node.reachable_pod_cidr, node.address);
     }
     lines
 }
@@ -165,10 +145,7 @@ fn link_exists(mut ip: std::process::Command, link: &str) -> bool {
 fn set_sysctls(namespace: &Path, settings: &[(&str, &str)]) -> Result<()> {
     let script = settings.iter().fold(String::new(), |mut script, (key, value)| {
         // Absent where the kernel lacks the module, e.g. bridge netfilter.
-        let _ = writeln!(
-            script,
-            "[ ! -e /proc/sys/{key} ] || echo {value} > /proc/sys/{key} || exit 1"
-        );
+        let _ = writeln!(script, "[ ! -e /proc/sys/{key} ] || echo {value} > /proc/sys/{key} || exit 1");
         script
     });
     run(inside(namespace, "sh").args(["-c", &script]))?;
@@ -182,48 +159,20 @@ mod tests {
 
     #[test]
     fn a_node_routes_to_its_peers_pods_and_nowhere_else() {
-        let plan = Plan::new(
-            0,
-            &Spec {
-                nodes: 2,
-                ..Spec::default()
-            },
-        );
+        let plan = Plan::new(0, &Spec { nodes: 2, ..Spec::default() });
         let setup = node_setup(&plan, &plan.clusters[0], &plan.clusters[0].nodes[0]);
         assert!(setup.contains("route replace unreachable default"));
-        assert!(
-            setup.contains("route replace 10.100.17.0/24 via 10.100.0.17"),
-            "its own second node:\n{setup}"
-        );
-        assert!(
-            setup.contains("route replace 10.100.32.0/24 via 10.100.0.32"),
-            "the peer's first:\n{setup}"
-        );
-        assert!(
-            !setup.contains("10.100.16.0/24"),
-            "its own pods are local:\n{setup}"
-        );
+        assert!(setup.contains("route replace 10.100.17.0/24 via 10.100.0.17"), "its own second node:\n{setup}");
+        assert!(setup.contains("route replace 10.100.32.0/24 via 10.100.0.32"), "the peer's first:\n{setup}");
+        assert!(!setup.contains("10.100.16.0/24"), "its own pods are local:\n{setup}");
     }
 
     #[test]
     fn overlapping_peers_are_reached_under_their_translated_range() {
-        let plan = Plan::new(
-            0,
-            &Spec {
-                nodes: 2,
-                overlapping_cidrs: true,
-                ..Spec::default()
-            },
-        );
+        let plan = Plan::new(0, &Spec { nodes: 2, overlapping_cidrs: true, ..Spec::default() });
         let setup = node_setup(&plan, &plan.clusters[0], &plan.clusters[0].nodes[0]);
-        assert!(
-            setup.contains("route replace 10.100.241.0/24 via 10.100.0.17"),
-            "{setup}"
-        );
-        assert!(
-            setup.contains("route replace 10.100.32.0/24 via 10.100.0.32"),
-            "{setup}"
-        );
+        assert!(setup.contains("route replace 10.100.241.0/24 via 10.100.0.17"), "{setup}");
+        assert!(setup.contains("route replace 10.100.32.0/24 via 10.100.0.32"), "{setup}");
     }
 
     #[test]

@@ -66,28 +66,19 @@ pub fn check_machine(programs_to_build: bool) -> Result<()> {
 
 /// Installs the packages of which nothing is found.
 pub fn ensure(packages: &[&Package], progress: &Progress) -> Result<()> {
-    let missing: Vec<&str> = packages
-        .iter()
-        .filter(|package| find(package.witness).is_none())
-        .map(|package| package.name)
-        .collect();
+    let missing: Vec<&str> =
+        packages.iter().filter(|package| find(package.witness).is_none()).map(|package| package.name).collect();
     if missing.is_empty() {
         return Ok(());
     }
     if find("apt-get").is_none() {
-        bail!(
-            "please install {} (this machine has no apt-get, so the testbed cannot)",
-            missing.join(", ")
-        );
+        bail!("please install {} (this machine has no apt-get, so the testbed cannot)", missing.join(", "));
     }
     let step = progress.step(&format!("install {}", missing.join(" ")));
     let _quiet = NoServices::new()?;
-    run_ticking(apt().arg("update"), || step.waiting("apt-get update"))
-        .context("cannot refresh the package list")?;
+    run_ticking(apt().arg("update"), || step.waiting("apt-get update")).context("cannot refresh the package list")?;
     let mut install = apt();
-    install
-        .args(["install", "-y", "--no-install-recommends"])
-        .args(&missing);
+    install.args(["install", "-y", "--no-install-recommends"]).args(&missing);
     run_ticking(&mut install, || step.waiting("apt-get install"))
         .with_context(|| format!("cannot install {}", missing.join(", ")))?;
     step.done("installed");
@@ -99,9 +90,7 @@ pub fn find(witness: &str) -> Option<std::path::PathBuf> {
     if witness.starts_with('/') {
         return Some(witness.into()).filter(|path: &std::path::PathBuf| path.exists());
     }
-    std::env::split_paths(&search_path())
-        .map(|dir| dir.join(witness))
-        .find(|path| path.is_file())
+    std::env::split_paths(&search_path()).map(|dir| dir.join(witness)).find(|path| path.is_file())
 }
 
 fn apt() -> std::process::Command {
@@ -135,9 +124,7 @@ impl Drop for NoServices {
         }
         // Where systemd enables them all the same, they must not come up at the next boot either.
         for service in ["containerd", "prometheus"] {
-            if find("systemctl").is_some()
-                && !succeeds(command("systemctl").args(["is-active", "-q", service]))
-            {
+            if find("systemctl").is_some() && !succeeds(command("systemctl").args(["is-active", "-q", service])) {
                 succeeds(command("systemctl").args(["disable", "-q", service]));
             }
         }

@@ -36,10 +36,7 @@ pub fn claim(home: &Home) -> Result<()> {
     let registry = Path::new(REGISTRY);
     let _lock = DirLock::acquire(registry, "the machine's mount points")?;
     let mut counted = Registry::load(registry)?;
-    let absent = COVERED
-        .iter()
-        .map(|(path, _)| PathBuf::from(path))
-        .filter(|path| !path.exists());
+    let absent = COVERED.iter().map(|(path, _)| PathBuf::from(path)).filter(|path| !path.exists());
     let absent: Vec<PathBuf> = absent.collect();
     counted.made.extend(absent.iter().cloned());
     counted.users.insert(home.dir.clone());
@@ -73,11 +70,7 @@ pub fn release(home: &Home) -> Result<()> {
 impl Registry {
     fn load(dir: &Path) -> Result<Self> {
         let file = dir.join("paths.json");
-        if file.exists() {
-            read_json(&file)
-        } else {
-            Ok(Self::default())
-        }
+        if file.exists() { read_json(&file) } else { Ok(Self::default()) }
     }
 
     fn save(&self, dir: &Path) -> Result<()> {

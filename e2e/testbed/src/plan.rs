@@ -64,11 +64,7 @@ impl Plan {
             .zip(0u8..spec.clusters)
             .map(|(name, index)| Cluster::new(block, name, index, spec))
             .collect();
-        Self {
-            slot,
-            overlapping: spec.overlapping_cidrs,
-            clusters,
-        }
+        Self { slot, overlapping: spec.overlapping_cidrs, clusters }
     }
 
     /// The range that this testbed and no other uses.
@@ -91,9 +87,7 @@ impl Plan {
     }
 
     pub fn nodes(&self) -> impl Iterator<Item = (&Cluster, &Node)> {
-        self.clusters
-            .iter()
-            .flat_map(|cluster| cluster.nodes.iter().map(move |node| (cluster, node)))
+        self.clusters.iter().flat_map(|cluster| cluster.nodes.iter().map(move |node| (cluster, node)))
     }
 }
 
@@ -101,16 +95,8 @@ impl Cluster {
     fn new(block: Ipv4Net, name: &str, index: u8, spec: &Spec) -> Self {
         let step = 16 * u32::from(index);
         let reachable = subnet(block, (16 + step) << 8, 20);
-        let pods = if spec.overlapping_cidrs {
-            subnet(block, 240 << 8, 20)
-        } else {
-            reachable
-        };
-        let services = if spec.overlapping_cidrs {
-            128 << 8
-        } else {
-            (128 + step) << 8
-        };
+        let pods = if spec.overlapping_cidrs { subnet(block, 240 << 8, 20) } else { reachable };
+        let services = if spec.overlapping_cidrs { 128 << 8 } else { (128 + step) << 8 };
         let node_range = subnet(block, 16 + step, 28);
         let nodes = (0..spec.nodes)
             .map(|node| Node {
@@ -171,15 +157,7 @@ mod tests {
     use super::*;
 
     fn full(overlapping_cidrs: bool) -> Plan {
-        Plan::new(
-            SLOTS - 1,
-            &Spec {
-                clusters: 7,
-                nodes: MAX_NODES,
-                overlapping_cidrs,
-                ..Spec::default()
-            },
-        )
+        Plan::new(SLOTS - 1, &Spec { clusters: 7, nodes: MAX_NODES, overlapping_cidrs, ..Spec::default() })
     }
 
     #[test]
@@ -200,26 +178,13 @@ mod tests {
         let mut ranges: Vec<Ipv4Net> = vec![net(plan.host_address(), 32)];
         for cluster in &plan.clusters {
             ranges.extend([cluster.pod_cidr, cluster.service_cidr, cluster.node_range]);
-            assert!(
-                cluster
-                    .nodes
-                    .iter()
-                    .all(|node| cluster.node_range.contains(&node.address))
-            );
-            assert!(
-                cluster
-                    .nodes
-                    .iter()
-                    .all(|node| cluster.pod_cidr.contains(&node.pod_cidr))
-            );
+            assert!(cluster.nodes.iter().all(|node| cluster.node_range.contains(&node.address)));
+            assert!(cluster.nodes.iter().all(|node| cluster.pod_cidr.contains(&node.pod_cidr)));
         }
         for (position, range) in ranges.iter().enumerate() {
             assert!(plan.block().contains(range), "{range} lies outside");
             for other in &ranges[position + 1..] {
-                assert!(
-                    !range.contains(other) && !other.contains(range),
-                    "{range} overlaps {other}"
-                );
+                assert!(!range.contains(other) && !other.contains(range), "{range} overlaps {other}");
             }
         }
     }

@@ -79,20 +79,13 @@ impl Recorded {
         // process that nobody knows. Its id and start time stay the same across exec.
         let record_then_exec = r#"cat /proc/$$/stat >"$0.new" && mv "$0.new" "$0" && exec "$@""#;
         let mut start = command("setsid");
-        start
-            .args(["--fork", "sh", "-c", record_then_exec])
-            .arg(&self.path)
-            .arg("nsenter");
+        start.args(["--fork", "sh", "-c", record_then_exec]).arg(&self.path).arg("nsenter");
         start.arg(format!("--net={}", launch.network_namespace.display()));
         if let Some(namespace) = launch.mount_namespace {
             start.arg(format!("--mount={}", namespace.display()));
         }
         start.arg("--").arg(launch.program).args(launch.args);
-        start
-            .env_clear()
-            .env("PATH", search_path())
-            .env("HOME", "/root")
-            .current_dir("/");
+        start.env_clear().env("PATH", search_path()).env("HOME", "/root").current_dir("/");
         start.stdout(log.try_clone()?).stderr(log).stdin(Stdio::null());
         let status = start.status().context("cannot run setsid")?;
         ensure!(status.success(), "setsid failed: {status}");
@@ -104,11 +97,7 @@ impl Recorded {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        bail!(
-            "{} did not start; see {}",
-            launch.program.display(),
-            launch.log.display()
-        )
+        bail!("{} did not start; see {}", launch.program.display(), launch.log.display())
     }
 
     /// Asks the process to end, waits, and forgets it; after `patience` it is killed.
@@ -127,11 +116,7 @@ impl Recorded {
     pub fn kill(&self) -> Result<()> {
         if let Some(identity) = self.alive() {
             identity.signal(Signal::KILL)?;
-            ensure!(
-                identity.wait_gone(Duration::from_secs(10)),
-                "process {} survives SIGKILL",
-                identity.pid
-            );
+            ensure!(identity.wait_gone(Duration::from_secs(10)), "process {} survives SIGKILL", identity.pid);
         }
         Ok(())
     }
@@ -191,13 +176,7 @@ fn parse_stat(line: &str) -> Option<(Identity, char)> {
     let fields: Vec<&str> = fields.split_whitespace().collect();
     let state = fields.first()?.chars().next()?;
     let start_time = fields.get(19)?.parse().ok()?;
-    Some((
-        Identity {
-            pid: pid.parse().ok()?,
-            start_time,
-        },
-        state,
-    ))
+    Some((Identity { pid: pid.parse().ok()?, start_time }, state))
 }
 
 #[cfg(test)]
@@ -206,8 +185,7 @@ mod tests {
 
     #[test]
     fn a_strange_program_name_does_not_confuse_the_record() {
-        let line =
-            "42 (we ) ird (x) S 1 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 98765 2 3 4 5 6 7 8 9 10 11";
+        let line = "42 (we ) ird (x) S 1 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 98765 2 3 4 5 6 7 8 9 10 11";
         let (identity, state) = parse_stat(line).unwrap();
         assert_eq!((identity.pid, identity.start_time, state), (42, 98765, 'S'));
     }
@@ -216,10 +194,7 @@ mod tests {
     fn a_reused_id_is_not_the_same_process() {
         let own = Identity::of(std::process::id() as i32).unwrap();
         assert!(own.is_alive());
-        let former = Identity {
-            start_time: own.start_time + 1,
-            ..own
-        };
+        let former = Identity { start_time: own.start_time + 1, ..own };
         assert!(!former.is_alive());
         former.signal(Signal::KILL).unwrap();
     }

@@ -34,31 +34,19 @@ pub struct Step {
 impl Progress {
     /// Live on a terminal, lines otherwise; to standard error.
     pub fn to_stderr() -> Self {
-        let output = if std::io::stderr().is_terminal() {
-            Output::Live(MultiProgress::new())
-        } else {
-            Output::Lines
-        };
-        Self {
-            started: Instant::now(),
-            output,
-        }
+        let output = if std::io::stderr().is_terminal() { Output::Live(MultiProgress::new()) } else { Output::Lines };
+        Self { started: Instant::now(), output }
     }
 
     pub fn silent() -> Self {
-        Self {
-            started: Instant::now(),
-            output: Output::Silent,
-        }
+        Self { started: Instant::now(), output: Output::Silent }
     }
 
     pub fn step(&self, name: &str) -> Step {
         let bar = match &self.output {
             Output::Live(all) => {
                 let bar = all.add(ProgressBar::new_spinner());
-                if let Ok(style) =
-                    ProgressStyle::with_template("{spinner} {prefix} {elapsed:>4} {wide_msg:.dim}")
-                {
+                if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {elapsed:>4} {wide_msg:.dim}") {
                     bar.set_style(style);
                 }
                 bar.set_prefix(format!("{name:<32}"));
@@ -68,13 +56,7 @@ impl Progress {
             _ => None,
         };
         let now = Instant::now();
-        Step {
-            name: name.to_owned(),
-            started: now,
-            progress: self.clone(),
-            bar,
-            last_line: Arc::new(Mutex::new(now)),
-        }
+        Step { name: name.to_owned(), started: now, progress: self.clone(), bar, last_line: Arc::new(Mutex::new(now)) }
     }
 
     /// A line of its own, above whatever is live.
@@ -114,11 +96,7 @@ impl Step {
     }
 
     pub fn done(&self, outcome: &str) {
-        let line = format!(
-            "{:<34} {outcome} ({:.1} s)",
-            self.name,
-            self.started.elapsed().as_secs_f32()
-        );
+        let line = format!("{:<34} {outcome} ({:.1} s)", self.name, self.started.elapsed().as_secs_f32());
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }

@@ -47,14 +47,8 @@ impl Spec {
     /// Refuses what the address plan cannot hold.
     pub fn validate(&self) -> Result<()> {
         let most = CLUSTER_NAMES.len();
-        ensure!(
-            (1..=most).contains(&usize::from(self.clusters)),
-            "--clusters must be between 1 and {most}"
-        );
-        ensure!(
-            (1..=MAX_NODES).contains(&self.nodes),
-            "--nodes must be between 1 and {MAX_NODES}"
-        );
+        ensure!((1..=most).contains(&usize::from(self.clusters)), "--clusters must be between 1 and {most}");
+        ensure!((1..=MAX_NODES).contains(&self.nodes), "--nodes must be between 1 and {MAX_NODES}");
         ensure!(self.kwok_nodes <= 5000, "--kwok-nodes must be at most 5000");
         Ok(())
     }
@@ -92,56 +86,27 @@ mod tests {
 
     #[test]
     fn growing_keeps_what_is_there() {
-        let existing = Spec {
-            clusters: 3,
-            prometheus: true,
-            ..Spec::default()
-        };
-        let grown = existing
-            .grown_by(&Spec {
-                nodes: 2,
-                ..Spec::default()
-            })
-            .unwrap();
+        let existing = Spec { clusters: 3, prometheus: true, ..Spec::default() };
+        let grown = existing.grown_by(&Spec { nodes: 2, ..Spec::default() }).unwrap();
         assert_eq!((grown.clusters, grown.nodes, grown.prometheus), (3, 2, true));
     }
 
     #[test]
     fn growing_refuses_other_addresses() {
-        let overlapping = Spec {
-            overlapping_cidrs: true,
-            ..Spec::default()
-        };
+        let overlapping = Spec { overlapping_cidrs: true, ..Spec::default() };
         assert!(Spec::default().grown_by(&overlapping).is_err());
     }
 
     #[test]
     fn a_control_plane_grows_into_a_whole_cluster() {
-        let bare = Spec {
-            control_plane_only: true,
-            ..Spec::default()
-        };
+        let bare = Spec { control_plane_only: true, ..Spec::default() };
         assert!(bare.grown_by(&Spec::default()).unwrap().has_kubelets());
         assert!(!bare.grown_by(&bare).unwrap().has_kubelets());
     }
 
     #[test]
     fn too_many_clusters_are_refused() {
-        assert!(
-            Spec {
-                clusters: 8,
-                ..Spec::default()
-            }
-            .validate()
-            .is_err()
-        );
-        assert!(
-            Spec {
-                clusters: 0,
-                ..Spec::default()
-            }
-            .validate()
-            .is_err()
-        );
+        assert!(Spec { clusters: 8, ..Spec::default() }.validate().is_err());
+        assert!(Spec { clusters: 0, ..Spec::default() }.validate().is_err());
     }
 }

@@ -34,22 +34,13 @@ impl Home {
         ensure!(
             !name.is_empty()
                 && name.len() <= 20
-                && name
-                    .bytes()
-                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'),
+                && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'),
             "a testbed's name is 1 to 20 of a-z, 0-9 and '-', not {name:?}"
         );
         let dir = root().join(name);
         // A socket's path holds at most 108 bytes; the longest of ours adds about 40.
-        ensure!(
-            dir.as_os_str().len() <= 60,
-            "{} is too long a path for sockets below it",
-            dir.display()
-        );
-        Ok(Self {
-            name: name.to_owned(),
-            dir,
-        })
+        ensure!(dir.as_os_str().len() <= 60, "{} is too long a path for sockets below it", dir.display());
+        Ok(Self { name: name.to_owned(), dir })
     }
 
     pub fn lock(&self) -> Result<DirLock> {
@@ -63,11 +54,7 @@ impl Home {
     pub fn record(&self) -> Result<Record> {
         let path = self.record_path();
         if !path.exists() {
-            bail!(
-                "there is no testbed {:?}; make one with: testbed up --name {}",
-                self.name,
-                self.name
-            );
+            bail!("there is no testbed {:?}; make one with: testbed up --name {}", self.name, self.name);
         }
         read_json(&path)
     }
@@ -126,10 +113,7 @@ impl Home {
     }
 
     pub fn log(&self, cluster: &str, component: &str) -> PathBuf {
-        self.dir
-            .join("logs")
-            .join(cluster)
-            .join(format!("{component}.log"))
+        self.dir.join("logs").join(cluster).join(format!("{component}.log"))
     }
 
     /// Below the root of every cgroup hierarchy.
@@ -158,10 +142,7 @@ pub fn root() -> PathBuf {
 
 /// The names of all testbeds that exist, in order.
 pub fn names() -> Vec<String> {
-    remains()
-        .into_iter()
-        .filter(|name| root().join(name).join("testbed.json").exists())
-        .collect()
+    remains().into_iter().filter(|name| root().join(name).join("testbed.json").exists()).collect()
 }
 
 /// As [`names`], and of those of which a crash left no more than a folder.
@@ -169,9 +150,7 @@ pub fn remains() -> Vec<String> {
     let Ok(entries) = fs::read_dir(root()) else {
         return Vec::new();
     };
-    let mut names: Vec<String> = entries
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
     names.sort();
     names
 }
@@ -189,10 +168,7 @@ pub fn allocate(home: &Home, spec: &Spec, routes: &[ipnet::Ipv4Net]) -> Result<R
             !taken.contains(slot) && !routes.iter().any(|r| r.contains(&block) || block.contains(r))
         })
         .context("no free address range is left for another testbed: every 10.100–10.149 is in use")?;
-    let record = Record {
-        slot,
-        spec: spec.clone(),
-    };
+    let record = Record { slot, spec: spec.clone() };
     home.save(&record)?;
     Ok(record)
 }

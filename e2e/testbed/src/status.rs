@@ -45,11 +45,7 @@ pub(crate) fn components(home: &Home, instances: &[Instance<'_>]) -> Vec<Compone
                 (None, Some(_)) => State::Dead,
                 (None, None) => State::Stopped,
             };
-            ComponentStatus {
-                cluster: instance.cluster.name.clone(),
-                name: instance.name(),
-                state,
-            }
+            ComponentStatus { cluster: instance.cluster.name.clone(), name: instance.name(), state }
         })
         .collect()
 }

@@ -20,10 +20,7 @@ pub fn kill_all(home: &Home) -> Result<()> {
             return Ok(());
         }
         if Instant::now() > deadline {
-            bail!(
-                "processes survive SIGKILL: {:?}",
-                members.iter().map(|m| m.pid).collect::<Vec<_>>()
-            );
+            bail!("processes survive SIGKILL: {:?}", members.iter().map(|m| m.pid).collect::<Vec<_>>());
         }
         for member in &members {
             member.signal(Signal::KILL)?;
@@ -34,10 +31,7 @@ pub fn kill_all(home: &Home) -> Result<()> {
 
 /// Every living process inside the testbed's namespaces or cgroups.
 pub fn members(home: &Home) -> Vec<Identity> {
-    let labels: BTreeSet<String> = namespaces::bound(home)
-        .iter()
-        .filter_map(|path| namespaces::label(path))
-        .collect();
+    let labels: BTreeSet<String> = namespaces::bound(home).iter().filter_map(|path| namespaces::label(path)).collect();
     let in_cgroups = cgroup::processes(&home.cgroup());
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();

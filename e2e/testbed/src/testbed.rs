@@ -102,13 +102,7 @@ impl Testbed {
                 pki_dir: home.pki(&cluster.name),
             })
             .collect();
-        Self {
-            home,
-            record,
-            plan,
-            clusters,
-            progress,
-        }
+        Self { home, record, plan, clusters, progress }
     }
 
     pub fn name(&self) -> &str {
@@ -129,21 +123,10 @@ impl Testbed {
     }
 
     pub fn cluster(&self, name: &str) -> Result<&Cluster> {
-        self.clusters
-            .iter()
-            .find(|cluster| cluster.name == name)
-            .with_context(|| {
-                let names: Vec<&str> = self
-                    .clusters
-                    .iter()
-                    .map(|cluster| cluster.name.as_str())
-                    .collect();
-                format!(
-                    "testbed {} has no cluster {name:?}; it has: {}",
-                    self.home.name,
-                    names.join(", ")
-                )
-            })
+        self.clusters.iter().find(|cluster| cluster.name == name).with_context(|| {
+            let names: Vec<&str> = self.clusters.iter().map(|cluster| cluster.name.as_str()).collect();
+            format!("testbed {} has no cluster {name:?}; it has: {}", self.home.name, names.join(", "))
+        })
     }
 
     /// Cuts two clusters from each other; a cut in force is replaced.
@@ -173,9 +156,7 @@ impl Testbed {
 
     /// Asks a component to end and waits. `[CLUSTER/]COMPONENT`; without a cluster, that of every cluster.
     pub fn stop(&self, component: &str) -> Result<()> {
-        self.each(component, |instance| {
-            instance.recorded(&self.home).stop(STOP_PATIENCE)
-        })
+        self.each(component, |instance| instance.recorded(&self.home).stop(STOP_PATIENCE))
     }
 
     /// Ends a component without warning.
@@ -185,9 +166,7 @@ impl Testbed {
 
     /// Starts a component that was stopped, killed or has died, and waits until it serves.
     pub fn start(&self, component: &str) -> Result<()> {
-        self.each(component, |instance| {
-            units::start_one(&self.home, &self.record.spec, instance, &self.progress)
-        })
+        self.each(component, |instance| units::start_one(&self.home, &self.record.spec, instance, &self.progress))
     }
 
     fn each(&self, component: &str, work: impl Fn(&Instance<'_>) -> Result<()>) -> Result<()> {
@@ -222,10 +201,7 @@ impl Testbed {
     pub fn logs(&self, component: &str) -> Result<Vec<PathBuf>> {
         let all = units::instances(&self.record.spec, &self.plan);
         let chosen = self.select(&all, component)?;
-        Ok(chosen
-            .iter()
-            .map(|instance| self.home.log(&instance.cluster.name, &instance.name()))
-            .collect())
+        Ok(chosen.iter().map(|instance| self.home.log(&instance.cluster.name, &instance.name())).collect())
     }
 
     pub fn components(&self) -> Vec<ComponentStatus> {
@@ -235,16 +211,9 @@ impl Testbed {
     /// Loads a docker-archive into every node, or into those of one cluster.
     pub fn load_image(&self, archive: &Path, cluster: Option<&str>) -> Result<()> {
         cluster.map(|name| self.cluster(name)).transpose()?;
-        ensure!(
-            self.record.spec.has_kubelets(),
-            "the testbed has only control planes: no node could use an image"
-        );
+        ensure!(self.record.spec.has_kubelets(), "the testbed has only control planes: no node could use an image");
         let _lock = self.home.lock()?;
-        for (_, node) in self
-            .plan
-            .nodes()
-            .filter(|(c, _)| cluster.is_none_or(|name| c.name == name))
-        {
+        for (_, node) in self.plan.nodes().filter(|(c, _)| cluster.is_none_or(|name| c.name == name)) {
             units::load_image(&self.home, &node.name, archive)?;
         }
         Ok(())
@@ -263,11 +232,9 @@ impl Testbed {
         let cluster = self.cluster(cluster)?;
         let mut helm = command::command(binaries::ensure("helm", &self.progress)?);
         helm.env("KUBECONFIG", &cluster.kubeconfig_path);
-        for (variable, folder) in [
-            ("HELM_CACHE_HOME", "cache"),
-            ("HELM_CONFIG_HOME", "config"),
-            ("HELM_DATA_HOME", "data"),
-        ] {
+        for (variable, folder) in
+            [("HELM_CACHE_HOME", "cache"), ("HELM_CONFIG_HOME", "config"), ("HELM_DATA_HOME", "data")]
+        {
             helm.env(variable, self.home.dir.join("helm").join(folder));
         }
         Ok(helm)
@@ -275,9 +242,7 @@ impl Testbed {
 
     /// A program run on a node, as far as its network goes: `home` is the first node, `home-1` the second.
     pub fn on_node(&self, node: &str, program: &str) -> Result<Command> {
-        let name = self
-            .cluster(node)
-            .map_or_else(|_| node.to_owned(), |cluster| cluster.nodes[0].name.clone());
+        let name = self.cluster(node).map_or_else(|_| node.to_owned(), |cluster| cluster.nodes[0].name.clone());
         if !self.plan.nodes().any(|(_, planned)| planned.name == name) {
             let known: Vec<&str> = self.plan.nodes().map(|(_, node)| node.name.as_str()).collect();
             bail!("there is no node {node:?}; there are: {}", known.join(", "));

@@ -14,15 +14,11 @@ pub fn bring_up(home: &Home, wanted: &Spec, progress: &Progress) -> Result<Recor
     wanted.validate()?;
     units::check_names(wanted.extra_args.keys())?;
     let (programs, _) = units::requirements(wanted);
-    let to_build = programs
-        .iter()
-        .any(|program| binaries::path(program).is_ok_and(|path| !path.exists()));
+    let to_build = programs.iter().any(|program| binaries::path(program).is_ok_and(|path| !path.exists()));
     packages::check_machine(to_build)?;
     let _lock = home.lock()?;
     let existing = home.exists().then(|| home.record()).transpose()?;
-    let spec = existing
-        .as_ref()
-        .map_or_else(|| Ok(wanted.clone()), |record| record.spec.grown_by(wanted))?;
+    let spec = existing.as_ref().map_or_else(|| Ok(wanted.clone()), |record| record.spec.grown_by(wanted))?;
 
     let (programs, needed) = units::requirements(&spec);
     packages::ensure(&needed, progress)?;
@@ -33,9 +29,7 @@ pub fn bring_up(home: &Home, wanted: &Spec, progress: &Progress) -> Result<Recor
     let plan = Plan::new(record.slot, &record.spec);
     net::load_modules();
     net::ensure(home, &plan).context("cannot make the testbed's network")?;
-    Cuts::load(home)?
-        .enforce(home, &plan)
-        .context("cannot put the cuts into force")?;
+    Cuts::load(home)?.enforce(home, &plan).context("cannot put the cuts into force")?;
     for cluster in &plan.clusters {
         certs::ensure(&home.pki(&cluster.name), cluster)?;
         kubeconfig::write(home, cluster, "admin", &home.kubeconfig(&cluster.name))?;

@@ -6,10 +6,7 @@ use std::path::{Path, PathBuf};
 use spillway_testbed::image::product;
 
 fn this_program() -> (PathBuf, Vec<String>) {
-    (
-        Path::new(env!("CARGO_BIN_EXE_testbed")).with_file_name(""),
-        vec!["testbed".to_owned()],
-    )
+    (Path::new(env!("CARGO_BIN_EXE_testbed")).with_file_name(""), vec!["testbed".to_owned()])
 }
 
 #[test]
@@ -20,10 +17,7 @@ fn the_same_binaries_give_the_same_archive() {
     for out in [&first, &second] {
         product::build(&bin_dir, &binaries, "spillway/spillway:test", out).unwrap();
     }
-    assert!(
-        fs::read(&first).unwrap() == fs::read(&second).unwrap(),
-        "the archives differ"
-    );
+    assert!(fs::read(&first).unwrap() == fs::read(&second).unwrap(), "the archives differ");
 }
 
 #[test]
@@ -31,17 +25,10 @@ fn the_tree_holds_the_program_its_loader_and_the_authorities_but_no_shell() {
     let folder = tempfile::tempdir().unwrap();
     let (bin_dir, binaries) = this_program();
     let root = folder.path().join("root");
-    product::rootfs(&bin_dir, &binaries)
-        .unwrap()
-        .write_directory(&root)
-        .unwrap();
+    product::rootfs(&bin_dir, &binaries).unwrap().write_directory(&root).unwrap();
     assert!(root.join("usr/bin/testbed").exists());
     assert!(root.join("etc/ssl/certs/ca-certificates.crt").exists());
-    assert!(
-        fs::read_to_string(root.join("etc/passwd"))
-            .unwrap()
-            .contains("nonroot:x:65532:65532:")
-    );
+    assert!(fs::read_to_string(root.join("etc/passwd")).unwrap().contains("nonroot:x:65532:65532:"));
     assert!(!root.join("bin/sh").exists());
 }
 

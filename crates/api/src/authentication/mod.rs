@@ -8,8 +8,8 @@ mod tenant;
 pub use identity::{Identity, IdentitySpec, IdentityStatus, IdentityType};
 pub use renew::{Renew, RenewSpec, RenewStatus};
 pub use resource_slice::{
-    ResourceSlice, ResourceSliceCondition, ResourceSliceConditionStatus, ResourceSliceConditionType,
-    ResourceSliceSpec, ResourceSliceStatus,
+    ResourceSlice, ResourceSliceCondition, ResourceSliceConditionStatus, ResourceSliceConditionType, ResourceSliceSpec,
+    ResourceSliceStatus,
 };
 pub use tenant::{AuthzPolicy, Tenant, TenantCondition, TenantSpec, TenantStatus};
 

@@ -20,11 +20,7 @@ use serde::{Deserialize, Serialize};
     shortname = "nm",
     shortname = "nsmap",
     category = "liqo",
-    printcolumn(
-        name = "Local",
-        type_ = "string",
-        json_path = r".metadata.labels.liqo\.io/replication"
-    ),
+    printcolumn(name = "Local", type_ = "string", json_path = r".metadata.labels.liqo\.io/replication"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]

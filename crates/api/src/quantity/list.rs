@@ -38,8 +38,5 @@ pub fn saturating_sub(whole: &ResourceList, part: &ResourceList) -> ResourceList
 
 /// So many hundredths of each resource, each rounded down at its own granularity.
 pub fn share_of_list(whole: &ResourceList, percent: u32) -> ResourceList {
-    whole
-        .iter()
-        .map(|(resource, amount)| (resource.clone(), share_of(resource, amount, percent)))
-        .collect()
+    whole.iter().map(|(resource, amount)| (resource.clone(), share_of(resource, amount, percent))).collect()
 }

@@ -3,18 +3,8 @@
 use super::{Format, NANOS_PER_UNIT, ParseError, Quantity};
 
 /// Decimal suffixes, by the power of ten that they stand for.
-const DECIMAL: [(&str, i32); 10] = [
-    ("n", -9),
-    ("u", -6),
-    ("m", -3),
-    ("", 0),
-    ("k", 3),
-    ("M", 6),
-    ("G", 9),
-    ("T", 12),
-    ("P", 15),
-    ("E", 18),
-];
+const DECIMAL: [(&str, i32); 10] =
+    [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
 
 /// Binary suffixes, by the power of 1024 that they stand for.
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
@@ -29,9 +19,7 @@ enum Multiplier {
 
 pub(super) fn parse(text: &str) -> Result<Quantity, ParseError> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let number_end = unsigned
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(unsigned.len());
+    let number_end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
     let (number, suffix) = unsigned.split_at(number_end);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.len() + fraction.len() == 0 || fraction.contains('.') {
@@ -42,19 +30,10 @@ pub(super) fn parse(text: &str) -> Result<Quantity, ParseError> {
     let digits = format!("{whole}{fraction}");
     let digits = digits.trim_start_matches('0');
     let fraction_digits = i32::try_from(fraction.len()).unwrap_or(i32::MAX);
-    let magnitude =
-        scale(digits, fraction_digits, multiplier).ok_or_else(|| ParseError::TooLarge(text.to_owned()))?;
+    let magnitude = scale(digits, fraction_digits, multiplier).ok_or_else(|| ParseError::TooLarge(text.to_owned()))?;
 
-    let magnitude = if format == Format::BinarySi {
-        magnitude.min(MAX_BINARY)
-    } else {
-        magnitude
-    };
-    let nanos = if text.starts_with('-') {
-        -magnitude
-    } else {
-        magnitude
-    };
+    let magnitude = if format == Format::BinarySi { magnitude.min(MAX_BINARY) } else { magnitude };
+    let nanos = if text.starts_with('-') { -magnitude } else { magnitude };
     Ok(Quantity::from_nanos(nanos, format))
 }
 
@@ -62,10 +41,7 @@ fn interpret(suffix: &str) -> Option<(Multiplier, Format)> {
     if let Some((_, power)) = DECIMAL.iter().find(|(known, _)| *known == suffix) {
         return Some((Multiplier::Ten(*power), Format::DecimalSi));
     }
-    if let Some(power) = (1u32..)
-        .zip(&BINARY[1..])
-        .find_map(|(power, known)| (*known == suffix).then_some(power))
-    {
+    if let Some(power) = (1u32..).zip(&BINARY[1..]).find_map(|(power, known)| (*known == suffix).then_some(power)) {
         return Some((Multiplier::Binary(power), Format::BinarySi));
     }
     let exponent = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
@@ -85,11 +61,7 @@ fn scale(digits: &str, fraction_digits: i32, multiplier: Multiplier) -> Option<i
     let shift = i64::from(power) - i64::from(fraction_digits) + 9;
     if shift >= 0 {
         let tens = 10_i128.checked_pow(u32::try_from(shift).ok()?)?;
-        return digits
-            .parse::<i128>()
-            .ok()?
-            .checked_mul(factor)?
-            .checked_mul(tens);
+        return digits.parse::<i128>().ok()?.checked_mul(factor)?.checked_mul(tens);
     }
 
     // Digits that no factor can lift to a billionth only matter in that they are not nothing.

@@ -37,11 +37,7 @@ impl Connections {
     /// A watch on it resumes where it was, on a new connection; a request on it fails and is retried.
     pub fn close_silent_since(&self, then: Instant) -> usize {
         let then = millis(then);
-        self.living()
-            .iter()
-            .filter(|pulse| pulse.last_heard.load(Ordering::Relaxed) < then)
-            .map(|p| p.close())
-            .count()
+        self.living().iter().filter(|pulse| pulse.last_heard.load(Ordering::Relaxed) < then).map(|p| p.close()).count()
     }
 
     pub fn count(&self) -> usize {
@@ -85,10 +81,7 @@ impl Pulse {
     fn check(&self, cx: &Context<'_>) -> io::Result<()> {
         self.waker.register(cx.waker());
         if self.closed.load(Ordering::Acquire) {
-            return Err(io::Error::new(
-                io::ErrorKind::ConnectionAborted,
-                "closed: silent while the peer was away",
-            ));
+            return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "closed: silent while the peer was away"));
         }
         Ok(())
     }
@@ -190,12 +183,7 @@ mod tests {
 
     async fn connect(connections: &Connections, to: SocketAddr) -> TokioIo<Tracked> {
         let uri = format!("http://{to}").parse().unwrap();
-        TokioIo::new(
-            TrackedConnector::new(connections.clone())
-                .call(uri)
-                .await
-                .unwrap(),
-        )
+        TokioIo::new(TrackedConnector::new(connections.clone()).call(uri).await.unwrap())
     }
 
     #[tokio::test]
@@ -217,10 +205,7 @@ mod tests {
         assert_eq!(chatty.read_u8().await.unwrap(), 7);
 
         assert_eq!(connections.close_silent_since(cut), 1);
-        let woken = tokio::time::timeout(Duration::from_secs(10), pending)
-            .await
-            .expect("the read wakes")
-            .unwrap();
+        let woken = tokio::time::timeout(Duration::from_secs(10), pending).await.expect("the read wakes").unwrap();
         assert_eq!(woken.unwrap_err().kind(), io::ErrorKind::ConnectionAborted);
         chatty_server.write_u8(8).await.unwrap();
         assert_eq!(chatty.read_u8().await.unwrap(), 8, "the other one lives on");

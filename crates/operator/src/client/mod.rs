@@ -46,26 +46,11 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    pub fn new(
-        config: &Config,
-        role: &'static str,
-        in_flight: usize,
-        metrics: &Metrics,
-    ) -> anyhow::Result<Self> {
+    pub fn new(config: &Config, role: &'static str, in_flight: usize, metrics: &Metrics) -> anyhow::Result<Self> {
         let connections = Connections::default();
-        let stack = Stack {
-            config: config.clone(),
-            connections: connections.clone(),
-            role,
-            metrics: metrics.clone(),
-        };
+        let stack = Stack { config: config.clone(), connections: connections.clone(), role, metrics: metrics.clone() };
         let client = stack.http1(in_flight)?;
-        Ok(Self {
-            client,
-            watches: WatchPool::new(stack),
-            connections,
-            role,
-        })
+        Ok(Self { client, watches: WatchPool::new(stack), connections, role })
     }
 
     pub fn local(config: &Config, metrics: &Metrics) -> anyhow::Result<Self> {
@@ -77,11 +62,7 @@ impl Cluster {
     }
 
     /// A client with connections of its own, for what must not queue behind bulk writes: leases, heartbeats, probes.
-    pub fn separate(
-        config: &Config,
-        role: &'static str,
-        metrics: &Metrics,
-    ) -> anyhow::Result<(Client, Connections)> {
+    pub fn separate(config: &Config, role: &'static str, metrics: &Metrics) -> anyhow::Result<(Client, Connections)> {
         let cluster = Self::new(config, role, 4, metrics)?;
         Ok((cluster.client, cluster.connections))
     }
@@ -93,8 +74,7 @@ pub async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
         return Config::incluster()
             .context("not running in a pod with a service account; give a kubeconfig with --kubeconfig");
     };
-    let file = Kubeconfig::read_from(path)
-        .with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
+    let file = Kubeconfig::read_from(path).with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
     Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
         .await
         .with_context(|| format!("the kubeconfig {} is not usable", path.display()))
@@ -112,9 +92,7 @@ struct Stack {
 impl Stack {
     fn http1(&self, in_flight: usize) -> anyhow::Result<Client> {
         let mut builder = HyperClient::builder(TokioExecutor::new());
-        builder
-            .pool_idle_timeout(Duration::from_secs(60))
-            .pool_max_idle_per_host(in_flight);
+        builder.pool_idle_timeout(Duration::from_secs(60)).pool_max_idle_per_host(in_flight);
         self.client(&mut builder, Protocol::Http1, Some(in_flight))
     }
 
@@ -131,21 +109,11 @@ impl Stack {
         self.client(&mut builder, Protocol::Http2, None)
     }
 
-    fn client(
-        &self,
-        builder: &mut Builder,
-        protocol: Protocol,
-        in_flight: Option<usize>,
-    ) -> anyhow::Result<Client> {
+    fn client(&self, builder: &mut Builder, protocol: Protocol, in_flight: Option<usize>) -> anyhow::Result<Client> {
         // kube installs a default only for one of its two providers; the other must be asked for.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let tls = self
-            .config
-            .rustls_client_config()
-            .context("the cluster's TLS settings are not usable")?;
-        let https = hyper_rustls::HttpsConnectorBuilder::new()
-            .with_tls_config(tls)
-            .https_or_http();
+        let tls = self.config.rustls_client_config().context("the cluster's TLS settings are not usable")?;
+        let https = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
         let tracked = TrackedConnector::new(self.connections.clone());
         let connector = match protocol {
             Protocol::Http1 => https.enable_http1().wrap_connector(tracked),
@@ -154,16 +122,8 @@ impl Stack {
         let hyper: HyperClient<_, Body> = builder.pool_timer(TokioTimer::new()).build(connector);
         let service = ServiceBuilder::new()
             .layer(self.config.base_uri_layer())
-            .option_layer(
-                self.config
-                    .auth_layer()
-                    .context("the cluster's credentials are not usable")?,
-            )
-            .layer(ObserveLayer::new(
-                self.role,
-                self.metrics.clone(),
-                REQUEST_TIMEOUT,
-            ))
+            .option_layer(self.config.auth_layer().context("the cluster's credentials are not usable")?)
+            .layer(ObserveLayer::new(self.role, self.metrics.clone(), REQUEST_TIMEOUT))
             .option_layer(in_flight.map(ConcurrencyLimitLayer::new))
             .map_err(BoxError::from)
             .service(hyper);

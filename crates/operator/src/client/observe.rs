@@ -20,11 +20,7 @@ pub(super) struct ObserveLayer {
 impl ObserveLayer {
     /// `timeout` bounds the time until the answer begins; a watch's body may take for ever.
     pub(super) fn new(cluster: &'static str, metrics: Metrics, timeout: Duration) -> Self {
-        Self {
-            cluster,
-            metrics,
-            timeout,
-        }
+        Self { cluster, metrics, timeout }
     }
 }
 
@@ -32,10 +28,7 @@ impl<S> Layer<S> for ObserveLayer {
     type Service = Observe<S>;
 
     fn layer(&self, inner: S) -> Observe<S> {
-        Observe {
-            inner,
-            layer: self.clone(),
-        }
+        Observe { inner, layer: self.clone() }
     }
 }
 
@@ -61,11 +54,7 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let method = request.method().clone();
         let begun = Instant::now();
-        let ObserveLayer {
-            cluster,
-            metrics,
-            timeout,
-        } = self.layer.clone();
+        let ObserveLayer { cluster, metrics, timeout } = self.layer.clone();
         let answer = self.inner.call(request);
         async move {
             let answer = match tokio::time::timeout(timeout, answer).await {

@@ -26,10 +26,7 @@ struct Slot {
 
 impl WatchPool {
     pub(super) fn new(stack: Stack) -> Self {
-        Self(Arc::new(Inner {
-            stack,
-            slots: Mutex::default(),
-        }))
+        Self(Arc::new(Inner { stack, slots: Mutex::default() }))
     }
 
     /// A client for one watch; its place is free again when the lease is dropped.
@@ -39,20 +36,13 @@ impl WatchPool {
         let place = match free {
             Some(place) => place,
             None => {
-                slots.push(Slot {
-                    client: self.0.stack.http2()?,
-                    used: 0,
-                });
+                slots.push(Slot { client: self.0.stack.http2()?, used: 0 });
                 slots.len() - 1
             }
         };
         let slot = &mut slots[place];
         slot.used += 1;
-        Ok(WatchLease {
-            client: slot.client.clone(),
-            place,
-            pool: self.clone(),
-        })
+        Ok(WatchLease { client: slot.client.clone(), place, pool: self.clone() })
     }
 }
 
@@ -85,14 +75,7 @@ mod tests {
             role: "remote",
             metrics: Metrics::default(),
         });
-        let used = |pool: &WatchPool| {
-            pool.0
-                .slots
-                .lock()
-                .iter()
-                .map(|slot| slot.used)
-                .collect::<Vec<_>>()
-        };
+        let used = |pool: &WatchPool| pool.0.slots.lock().iter().map(|slot| slot.used).collect::<Vec<_>>();
         let mut leases: Vec<_> = (0..300).map(|_| pool.lease().unwrap()).collect();
         assert_eq!(used(&pool), [80, 80, 80, 60]);
         leases.drain(0..10);

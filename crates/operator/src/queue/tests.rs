@@ -2,21 +2,14 @@ use std::sync::Arc;
 
 use super::*;
 
-const RETRY: Verdict = Verdict::Retry {
-    at_least: Duration::ZERO,
-};
+const RETRY: Verdict = Verdict::Retry { at_least: Duration::ZERO };
 
 async fn expect_next(queue: &Queue<u32>) -> u32 {
-    tokio::time::timeout(Duration::from_secs(60), queue.next())
-        .await
-        .expect("a key within a minute")
+    tokio::time::timeout(Duration::from_secs(60), queue.next()).await.expect("a key within a minute")
 }
 
 async fn expect_none(queue: &Queue<u32>, within: Duration) {
-    assert!(
-        tokio::time::timeout(within, queue.next()).await.is_err(),
-        "no key was due"
-    );
+    assert!(tokio::time::timeout(within, queue.next()).await.is_err(), "no key was due");
 }
 
 #[tokio::test(start_paused = true)]
@@ -26,14 +19,7 @@ async fn keys_come_once_and_in_order() {
         queue.add(key);
     }
     assert_eq!(queue.depth(), 3);
-    assert_eq!(
-        [
-            expect_next(&queue).await,
-            expect_next(&queue).await,
-            expect_next(&queue).await
-        ],
-        [3, 1, 2]
-    );
+    assert_eq!([expect_next(&queue).await, expect_next(&queue).await, expect_next(&queue).await], [3, 1, 2]);
     expect_none(&queue, Duration::from_secs(1)).await;
 }
 
@@ -45,17 +31,10 @@ async fn a_key_is_never_worked_on_twice_at_once() {
     queue.add(1);
     expect_none(&queue, Duration::from_secs(1)).await;
     queue.finish(1, Verdict::Done);
-    assert_eq!(
-        expect_next(&queue).await,
-        1,
-        "the change that came during the work is not lost"
-    );
+    assert_eq!(expect_next(&queue).await, 1, "the change that came during the work is not lost");
     queue.finish(1, Verdict::Done);
     assert_eq!(queue.depth(), 0);
-    assert!(
-        queue.state.lock().entries.is_empty(),
-        "a finished key leaves nothing behind"
-    );
+    assert!(queue.state.lock().entries.is_empty(), "a finished key leaves nothing behind");
 }
 
 #[tokio::test(start_paused = true)]
@@ -107,12 +86,7 @@ async fn a_kick_releases_all_that_wait() {
     }
     for _ in 0..100 {
         let key = expect_next(&queue).await;
-        queue.finish(
-            key,
-            Verdict::Retry {
-                at_least: Duration::from_secs(30),
-            },
-        );
+        queue.finish(key, Verdict::Retry { at_least: Duration::from_secs(30) });
     }
     let before = Instant::now();
     queue.kick();
@@ -146,11 +120,7 @@ async fn every_key_reaches_one_of_many_workers() {
     }
     let mut keys = std::collections::HashSet::new();
     while keys.len() < 10_000 {
-        keys.insert(
-            tokio::time::timeout(Duration::from_secs(30), seen.recv())
-                .await
-                .expect("progress"),
-        );
+        keys.insert(tokio::time::timeout(Duration::from_secs(30), seen.recv()).await.expect("progress"));
     }
     for worker in workers {
         worker.abort();

@@ -39,10 +39,7 @@ async fn run(
     queue: &Queue<ObjectKey>,
     events: Vec<Event<DeserializeGuard<ConfigMap>>>,
 ) {
-    feed(watch, futures::stream::iter(events), index, Some, |key| {
-        queue.add(key)
-    })
-    .await;
+    feed(watch, futures::stream::iter(events), index, Some, |key| queue.add(key)).await;
 }
 
 /// kube-runtime's shared store drops the waker of a subscriber whose object is gone before it looks; ours must not.
@@ -84,11 +81,7 @@ async fn deletions_are_told_and_a_slow_worker_never_blocks_the_watch() {
     assert!(index.is_empty());
     queue.finish(busy, Verdict::Done);
     for i in 0..1000 {
-        assert_eq!(
-            queue.next().await,
-            key(&i.to_string()),
-            "each deletion reached the queue, once"
-        );
+        assert_eq!(queue.next().await, key(&i.to_string()), "each deletion reached the queue, once");
     }
 }
 
@@ -99,36 +92,16 @@ async fn a_second_list_removes_what_it_does_not_contain_and_says_so() {
         &watch,
         &index,
         &queue,
-        vec![
-            Event::Init,
-            Event::InitApply(good("stays")),
-            Event::InitApply(good("goes")),
-            Event::InitDone,
-        ],
+        vec![Event::Init, Event::InitApply(good("stays")), Event::InitApply(good("goes")), Event::InitDone],
     )
     .await;
     for _ in 0..2 {
         let key = queue.next().await;
         queue.finish(key, Verdict::Done);
     }
-    run(
-        &watch,
-        &index,
-        &queue,
-        vec![Event::Init, Event::InitApply(good("stays"))],
-    )
-    .await;
-    assert!(
-        index.get(&key("goes")).is_some(),
-        "a list that broke off removes nothing"
-    );
-    run(
-        &watch,
-        &index,
-        &queue,
-        vec![Event::Init, Event::InitApply(good("stays")), Event::InitDone],
-    )
-    .await;
+    run(&watch, &index, &queue, vec![Event::Init, Event::InitApply(good("stays"))]).await;
+    assert!(index.get(&key("goes")).is_some(), "a list that broke off removes nothing");
+    run(&watch, &index, &queue, vec![Event::Init, Event::InitApply(good("stays")), Event::InitDone]).await;
     assert!(index.get(&key("goes")).is_none());
     let told = [queue.next().await, queue.next().await];
     assert!(told.contains(&key("goes")), "{told:?}");
@@ -163,19 +136,6 @@ async fn an_object_that_cannot_be_decoded_is_counted_and_changes_nothing() {
 #[tokio::test]
 async fn managed_fields_are_pruned() {
     let (watch, index, queue) = (watch(Scope::Cluster), Index::default(), Queue::default());
-    run(
-        &watch,
-        &index,
-        &queue,
-        vec![Event::Init, Event::InitApply(good("a")), Event::InitDone],
-    )
-    .await;
-    assert!(
-        index
-            .get(&key("a"))
-            .expect("indexed")
-            .metadata
-            .managed_fields
-            .is_none()
-    );
+    run(&watch, &index, &queue, vec![Event::Init, Event::InitApply(good("a")), Event::InitDone]).await;
+    assert!(index.get(&key("a")).expect("indexed").metadata.managed_fields.is_none());
 }

@@ -97,10 +97,7 @@ struct Written {
 
 impl Default for Children {
     fn default() -> Self {
-        Self {
-            index: Arc::new(Index::default()),
-            written: Mutex::default(),
-        }
+        Self { index: Arc::new(Index::default()), written: Mutex::default() }
     }
 }
 
@@ -129,13 +126,7 @@ impl Children {
             .map_err(Error::request(format!("apply {what}")))?;
         tracing::debug!(object = what, "applied");
         let left = Child::of(&left);
-        self.written.lock().insert(
-            key.clone(),
-            Written {
-                wanted: wanted_hash,
-                left: left.content.clone(),
-            },
-        );
+        self.written.lock().insert(key.clone(), Written { wanted: wanted_hash, left: left.content.clone() });
         // Noted before the watch shows it, so that the next look sees what was written.
         self.index.insert(key, left);
         Ok(())
@@ -157,15 +148,10 @@ impl Children {
         }
         let params = DeleteParams {
             propagation_policy: Some(propagation),
-            preconditions: Some(Preconditions {
-                uid: Some(child.uid.clone()),
-                resource_version: None,
-            }),
+            preconditions: Some(Preconditions { uid: Some(child.uid.clone()), resource_version: None }),
             ..DeleteParams::default()
         };
-        let deleted = K::api(client.clone(), &key.namespace)
-            .delete(&key.name, &params)
-            .await;
+        let deleted = K::api(client.clone(), &key.namespace).delete(&key.name, &params).await;
         found(deleted).map_err(Error::request(format!("delete {} {key}", K::kind(&()))))?;
         Ok(false)
     }
@@ -177,10 +163,7 @@ async fn refuse_foreign<K: ChildKind>(api: &Api<K>, wanted: &K, what: &str) -> R
     let existing = existing.map_err(Error::request(format!("read {what}")))?;
     match existing {
         Some(object) if object.annotations().get(MADE_FOR) != wanted.annotations().get(MADE_FOR) => {
-            Err(Error::blocked(
-                "NameTaken",
-                format!("{what} exists and was not made by Spillway: rename or delete it"),
-            ))
+            Err(Error::blocked("NameTaken", format!("{what} exists and was not made by Spillway: rename or delete it")))
         }
         _ => Ok(()),
     }
@@ -202,11 +185,7 @@ impl MadeFor {
     /// The VirtualNode of an object of which a watch told; forgotten with the object.
     pub fn of(&self, key: &ObjectKey, exists: bool) -> Option<ObjectKey> {
         let mut known = self.0.lock();
-        if exists {
-            known.get(key).cloned()
-        } else {
-            known.remove(key)
-        }
+        if exists { known.get(key).cloned() } else { known.remove(key) }
     }
 }
 
@@ -215,13 +194,7 @@ fn content<K: ChildKind>(object: &K) -> String {
     if let Value::Object(fields) = &mut value {
         fields.remove("status");
         if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
-            for noted in [
-                "resourceVersion",
-                "generation",
-                "managedFields",
-                "uid",
-                "creationTimestamp",
-            ] {
+            for noted in ["resourceVersion", "generation", "managedFields", "uid", "creationTimestamp"] {
                 metadata.remove(noted);
             }
             if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
@@ -254,9 +227,7 @@ mod tests {
             "metadata": {"name": "vk-a", "resourceVersion": "7", "generation": 2, "uid": "u",
                          "annotations": {"deployment.kubernetes.io/revision": "1"}},
         }));
-        let annotated = content(&deployment(
-            json!({"spec": spec(1), "metadata": {"name": "vk-a", "annotations": {}}}),
-        ));
+        let annotated = content(&deployment(json!({"spec": spec(1), "metadata": {"name": "vk-a", "annotations": {}}})));
         assert_eq!(content(&rolled), annotated);
         assert_ne!(content(&deployment(json!({"spec": spec(0)}))), made);
     }

@@ -40,11 +40,7 @@ pub struct Controller {
 
 impl Controller {
     /// Without watches: somebody must feed its indexes.
-    pub(super) fn new(
-        client: Client,
-        home: watch::Receiver<Option<ClusterId>>,
-        default_options: ObjectKey,
-    ) -> Self {
+    pub(super) fn new(client: Client, home: watch::Receiver<Option<ClusterId>>, default_options: ObjectKey) -> Self {
         Self {
             client,
             queue: Arc::default(),
@@ -95,10 +91,7 @@ impl Controller {
                 Ok(action)
             }
             Err(error) if error.category() == Category::Permanent => {
-                let stage = Stage::Blocked {
-                    reason: error.reason(),
-                    message: error.to_string(),
-                };
+                let stage = Stage::Blocked { reason: error.reason(), message: error.to_string() };
                 self.report(key, &virtual_node, options.as_deref(), stage).await?;
                 match error {
                     // A watch tells when it is mended; only a foreign object in the way is not watched.
@@ -119,9 +112,7 @@ impl Controller {
         if let Some(other) = self.older_namesake(key, virtual_node) {
             return Err(Error::blocked(
                 "NodeNameTaken",
-                format!(
-                    "the VirtualNode {other} has the same name and is older: a Node can stand for one only"
-                ),
+                format!("the VirtualNode {other} has the same name and is older: a Node can stand for one only"),
             ));
         }
         let Some(options) = options else {
@@ -131,29 +122,16 @@ impl Controller {
             ));
         };
         let Some(home) = self.home.borrow().clone() else {
-            return Err(Error::blocked(
-                "ClusterIDUnknown",
-                "the ID of this cluster is not known yet",
-            ));
+            return Err(Error::blocked("ClusterIDUnknown", "the ID of this cluster is not known yet"));
         };
-        let forged = forge::all(&Inputs {
-            virtual_node,
-            options,
-            home: &home,
-        })?;
+        let forged = forge::all(&Inputs { virtual_node, options, home: &home })?;
         self.set_finalizer(virtual_node, true).await?;
         // Rights come first, so that the virtual-kubelet never starts without them.
         let client = &self.client;
-        self.service_accounts
-            .apply(client, &forged.service_account)
-            .await?;
-        self.cluster_bindings
-            .apply(client, &forged.cluster_binding)
-            .await?;
+        self.service_accounts.apply(client, &forged.service_account).await?;
+        self.cluster_bindings.apply(client, &forged.cluster_binding).await?;
         self.role_bindings.apply(client, &forged.tenant_binding).await?;
-        self.role_bindings
-            .apply(client, &forged.node_lease_binding)
-            .await?;
+        self.role_bindings.apply(client, &forged.node_lease_binding).await?;
         self.deployments.apply(client, &forged.deployment).await?;
         if forge::creates_node(virtual_node, options) {
             return Ok((Stage::Made, Action::Await));
@@ -171,11 +149,7 @@ impl Controller {
         let namesakes = self.virtual_nodes.keys().into_iter();
         namesakes
             .filter(|other| other.name == key.name && other != key)
-            .find(|other| {
-                self.virtual_nodes
-                    .get(other)
-                    .is_some_and(|node| age(other, &node) < own)
-            })
+            .find(|other| self.virtual_nodes.get(other).is_some_and(|node| age(other, &node) < own))
     }
 
     fn options_key(&self, virtual_node: &VirtualNode) -> ObjectKey {
@@ -198,11 +172,7 @@ impl Controller {
         if finalizers.iter().any(|name| name == finalizer::VIRTUAL_NODE) == present {
             return Ok(());
         }
-        let mut wanted: Vec<_> = finalizers
-            .iter()
-            .filter(|name| *name != finalizer::VIRTUAL_NODE)
-            .cloned()
-            .collect();
+        let mut wanted: Vec<_> = finalizers.iter().filter(|name| *name != finalizer::VIRTUAL_NODE).cloned().collect();
         if present {
             wanted.push(finalizer::VIRTUAL_NODE.to_owned());
         }
@@ -210,9 +180,7 @@ impl Controller {
             "uid": virtual_node.uid(), "resourceVersion": virtual_node.resource_version(), "finalizers": wanted,
         }});
         let api = self.api(virtual_node);
-        let written = api
-            .patch(&virtual_node.name_any(), &written_by_us(), &Patch::Merge(patch))
-            .await;
+        let written = api.patch(&virtual_node.name_any(), &written_by_us(), &Patch::Merge(patch)).await;
         found(written).map_err(Error::request("change the finalizer of the VirtualNode"))?;
         Ok(())
     }
@@ -249,9 +217,7 @@ impl Controller {
 
     pub(super) fn pods_of(&self, virtual_node: &ObjectKey) -> Vec<KubeletPod> {
         let pods = self.pods.keys().into_iter().filter_map(|key| self.pods.get(&key));
-        pods.filter(|pod| pod.virtual_node == *virtual_node)
-            .map(|pod| (*pod).clone())
-            .collect()
+        pods.filter(|pod| pod.virtual_node == *virtual_node).map(|pod| (*pod).clone()).collect()
     }
 
     /// The Node of this VirtualNode: of its name, virtual, and leading to the same remote cluster.
@@ -267,8 +233,5 @@ impl Controller {
 }
 
 fn written_by_us() -> PatchParams {
-    PatchParams {
-        field_manager: Some(field_manager::PEERING.to_owned()),
-        ..PatchParams::default()
-    }
+    PatchParams { field_manager: Some(field_manager::PEERING.to_owned()), ..PatchParams::default() }
 }

@@ -18,10 +18,7 @@ pub enum Error {
 
 impl Error {
     pub fn blocked(reason: &'static str, message: impl Into<String>) -> Self {
-        Error::Blocked {
-            reason,
-            message: message.into(),
-        }
+        Error::Blocked { reason, message: message.into() }
     }
 
     /// For `map_err`: names the action that a request was part of.

@@ -44,9 +44,7 @@ const HASH_DIGITS: usize = 10;
 pub enum ForgeError {
     #[error("spec.clusterID is not set: it names the remote cluster")]
     NoClusterId,
-    #[error(
-        "spec.kubeconfigSecretRef is not set: it names the Secret whose key 'kubeconfig' opens the remote cluster"
-    )]
+    #[error("spec.kubeconfigSecretRef is not set: it names the Secret whose key 'kubeconfig' opens the remote cluster")]
     NoKubeconfigSecret,
     #[error("the VkOptionsTemplate cannot be used: {0}")]
     BadOptions(String),
@@ -93,10 +91,7 @@ pub struct Names {
 impl Names {
     pub fn of(virtual_node: &ObjectKey) -> Self {
         let (namespace, name) = (&virtual_node.namespace, &virtual_node.name);
-        let local = bounded(
-            &format!("{}{name}", name::VIRTUAL_KUBELET_PREFIX),
-            DEPLOYMENT_NAME_LIMIT,
-        );
+        let local = bounded(&format!("{}{name}", name::VIRTUAL_KUBELET_PREFIX), DEPLOYMENT_NAME_LIMIT);
         // A colon occurs in no namespace and no name, so no two VirtualNodes share a binding.
         let global = bounded(&format!("{CLUSTER_ROLE}:{namespace}:{name}"), NAME_LIMIT);
         Self {
@@ -119,10 +114,7 @@ pub fn all(inputs: &Inputs<'_>) -> Result<Forged, ForgeError> {
         subjects: Some(vec![subject(&names.in_tenant)]),
     };
     Ok(Forged {
-        service_account: ServiceAccount {
-            metadata: meta(&names.in_tenant),
-            ..ServiceAccount::default()
-        },
+        service_account: ServiceAccount { metadata: meta(&names.in_tenant), ..ServiceAccount::default() },
         cluster_binding: ClusterRoleBinding {
             metadata: meta(&names.cluster_binding),
             role_ref: role_ref(CLUSTER_ROLE),
@@ -135,12 +127,7 @@ pub fn all(inputs: &Inputs<'_>) -> Result<Forged, ForgeError> {
 }
 
 pub fn cluster_id(virtual_node: &VirtualNode) -> Result<&ClusterId, ForgeError> {
-    virtual_node
-        .spec
-        .cluster_id
-        .as_ref()
-        .filter(|id| !id.as_str().is_empty())
-        .ok_or(ForgeError::NoClusterId)
+    virtual_node.spec.cluster_id.as_ref().filter(|id| !id.as_str().is_empty()).ok_or(ForgeError::NoClusterId)
 }
 
 pub fn creates_node(virtual_node: &VirtualNode, options: &VkOptionsTemplateSpec) -> bool {
@@ -151,10 +138,7 @@ pub fn creates_node(virtual_node: &VirtualNode, options: &VkOptionsTemplateSpec)
 pub fn effective_patch(virtual_node: &VirtualNode, options: &VkOptionsTemplateSpec) -> OffloadingPatch {
     let mut patch = virtual_node.spec.offloading_patch.clone().unwrap_or_default();
     add_missing(&mut patch.labels_not_reflected, &options.labels_not_reflected);
-    add_missing(
-        &mut patch.annotations_not_reflected,
-        &options.annotations_not_reflected,
-    );
+    add_missing(&mut patch.annotations_not_reflected, &options.annotations_not_reflected);
     patch
 }
 
@@ -170,10 +154,7 @@ fn add_missing(list: &mut Vec<String>, more: &[String]) {
 pub fn labels(virtual_node: &str, cluster_id: &ClusterId) -> BTreeMap<String, String> {
     [
         (label::COMPONENT, label::COMPONENT_VIRTUAL_KUBELET.to_owned()),
-        (
-            label::REMOTE_CLUSTER_ID,
-            bounded(cluster_id.as_str(), LABEL_LIMIT),
-        ),
+        (label::REMOTE_CLUSTER_ID, bounded(cluster_id.as_str(), LABEL_LIMIT)),
         (label::VIRTUAL_NODE, bounded(virtual_node, LABEL_LIMIT)),
     ]
     .map(|(key, value)| (key.to_owned(), value))

@@ -27,16 +27,11 @@ impl Controller {
     ) -> anyhow::Result<Self> {
         let controller = Self::new(client, home, default_options);
         let (queue, namesakes) = (controller.queue.clone(), controller.enqueue_all());
-        watching.open(
-            everywhere("virtualnodes", ""),
-            &controller.virtual_nodes,
-            Some,
-            move |key| {
-                // One that goes may free its name for another.
-                namesakes(Some(key.clone()));
-                queue.add(key);
-            },
-        )?;
+        watching.open(everywhere("virtualnodes", ""), &controller.virtual_nodes, Some, move |key| {
+            // One that goes may free its name for another.
+            namesakes(Some(key.clone()));
+            queue.add(key);
+        })?;
         let all = controller.enqueue_all();
         watching.open(
             everywhere("vkoptionstemplates", ""),
@@ -54,17 +49,9 @@ impl Controller {
         )?;
         controller.open::<ServiceAccount>(watching, "serviceaccounts", &controller.service_accounts)?;
         controller.open::<RoleBinding>(watching, "rolebindings", &controller.role_bindings)?;
-        controller.open::<ClusterRoleBinding>(
-            watching,
-            "clusterrolebindings",
-            &controller.cluster_bindings,
-        )?;
+        controller.open::<ClusterRoleBinding>(watching, "clusterrolebindings", &controller.cluster_bindings)?;
         controller.open::<Deployment>(watching, "deployments", &controller.deployments)?;
-        let (pods, queue, made_for) = (
-            controller.pods.clone(),
-            controller.queue.clone(),
-            MadeFor::default(),
-        );
+        let (pods, queue, made_for) = (controller.pods.clone(), controller.queue.clone(), MadeFor::default());
         let noted = made_for.clone();
         watching.open(
             everywhere("pods", &component()),
@@ -113,18 +100,11 @@ impl Controller {
     }
 }
 
-fn everywhere<K>(
-    resource: &'static str,
-    labels: &str,
-) -> Selection<impl FnOnce(Client) -> Api<DeserializeGuard<K>>>
+fn everywhere<K>(resource: &'static str, labels: &str) -> Selection<impl FnOnce(Client) -> Api<DeserializeGuard<K>>>
 where
     K: Resource<DynamicType = ()>,
 {
-    Selection {
-        resource,
-        config: watcher::Config::default().labels(labels),
-        api: Api::all,
-    }
+    Selection { resource, config: watcher::Config::default().labels(labels), api: Api::all }
 }
 
 fn component() -> String {

@@ -34,9 +34,6 @@ mod tests {
     fn only_differences_are_written_and_what_is_gone_is_removed() {
         let live = json!({"keep": 1, "map": {"old": "x", "same": 2}, "list": [1]});
         let wanted = json!({"keep": 1, "map": {"same": 2, "new": {"deep": true}}, "list": [1, 2]});
-        assert_eq!(
-            diff(&live, &wanted),
-            Some(json!({"map": {"old": null, "new": {"deep": true}}, "list": [1, 2]}))
-        );
+        assert_eq!(diff(&live, &wanted), Some(json!({"map": {"old": null, "new": {"deep": true}}, "list": [1, 2]})));
     }
 }

@@ -16,15 +16,10 @@ pub struct Rollout {
 impl Rollout {
     pub fn of(deployment: &Deployment) -> Self {
         let status = deployment.status.clone().unwrap_or_default();
-        let trouble = status
-            .conditions
-            .unwrap_or_default()
-            .into_iter()
-            .find(|condition| {
-                let state = (condition.type_.as_deref(), condition.status.as_deref());
-                state == (Some("ReplicaFailure"), Some("True"))
-                    || state == (Some("Progressing"), Some("False"))
-            });
+        let trouble = status.conditions.unwrap_or_default().into_iter().find(|condition| {
+            let state = (condition.type_.as_deref(), condition.status.as_deref());
+            state == (Some("ReplicaFailure"), Some("True")) || state == (Some("Progressing"), Some("False"))
+        });
         Self {
             available: status.available_replicas.unwrap_or(0),
             trouble: trouble.and_then(|condition| condition.message),
@@ -43,11 +38,7 @@ pub struct KubeletPod {
 
 impl KubeletPod {
     pub fn of(pod: &Pod, virtual_node: ObjectKey) -> Self {
-        Self {
-            virtual_node,
-            name: pod.name_any(),
-            waits: waits(pod),
-        }
+        Self { virtual_node, name: pod.name_any(), waits: waits(pod) }
     }
 }
 

@@ -7,9 +7,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
 use kube::ResourceExt;
-use kube::api::{
-    Api, DeleteParams, ListParams, ObjectMeta, PartialObjectMeta, Preconditions, PropagationPolicy,
-};
+use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, PartialObjectMeta, Preconditions, PropagationPolicy};
 use spillway_api::offloading::VirtualNode;
 use spillway_api::well_known::finalizer;
 use spillway_operator::ObjectKey;
@@ -29,11 +27,7 @@ const PAGE: u32 = 500;
 impl Controller {
     /// The VirtualNode is being deleted.
     pub(super) async fn remove(&self, key: &ObjectKey, virtual_node: &VirtualNode) -> Result<Action, Error> {
-        if !virtual_node
-            .finalizers()
-            .iter()
-            .any(|name| name == finalizer::VIRTUAL_NODE)
-        {
+        if !virtual_node.finalizers().iter().any(|name| name == finalizer::VIRTUAL_NODE) {
             return Ok(Action::Await);
         }
         let options = self.options_of(virtual_node);
@@ -64,18 +58,10 @@ impl Controller {
         let (client, background) = (&self.client, || PropagationPolicy::Background);
         let (bindings, cluster) = (&self.role_bindings, &self.cluster_bindings);
         let gone = [
-            cluster
-                .delete::<ClusterRoleBinding>(client, &names.cluster_binding, background())
-                .await?,
-            bindings
-                .delete::<RoleBinding>(client, &names.node_lease_binding, background())
-                .await?,
-            bindings
-                .delete::<RoleBinding>(client, &names.in_tenant, background())
-                .await?,
-            self.service_accounts
-                .delete::<ServiceAccount>(client, &names.in_tenant, background())
-                .await?,
+            cluster.delete::<ClusterRoleBinding>(client, &names.cluster_binding, background()).await?,
+            bindings.delete::<RoleBinding>(client, &names.node_lease_binding, background()).await?,
+            bindings.delete::<RoleBinding>(client, &names.in_tenant, background()).await?,
+            self.service_accounts.delete::<ServiceAccount>(client, &names.in_tenant, background()).await?,
         ];
         if gone.contains(&false) {
             return Ok(Action::LookAgain(LOOK_AGAIN));
@@ -112,19 +98,14 @@ impl Controller {
         let cluster_id = virtual_node.spec.cluster_id.as_ref().map(|id| id.as_str());
         Ok(match node.map(|node| NodeSeen::of(&node)) {
             None => LivingNode::Absent,
-            Some(Some(seen)) if seen.cluster_id.as_deref() == cluster_id => {
-                LivingNode::Ours { uid: seen.uid }
-            }
+            Some(Some(seen)) if seen.cluster_id.as_deref() == cluster_id => LivingNode::Ours { uid: seen.uid },
             Some(_) => LivingNode::Foreign,
         })
     }
 
     async fn delete_node(&self, name: &str, uid: String) -> Result<(), Error> {
         let params = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid: Some(uid),
-                resource_version: None,
-            }),
+            preconditions: Some(Preconditions { uid: Some(uid), resource_version: None }),
             ..DeleteParams::default()
         };
         let deleted = Api::<Node>::all(self.client.clone()).delete(name, &params).await;
@@ -134,9 +115,7 @@ impl Controller {
 
     async fn bound_pods(&self, node: &str) -> Result<usize, Error> {
         let api = Api::<Pod>::all(self.client.clone());
-        let mut params = ListParams::default()
-            .fields(&format!("spec.nodeName={node}"))
-            .limit(PAGE);
+        let mut params = ListParams::default().fields(&format!("spec.nodeName={node}")).limit(PAGE);
         let mut bound = 0;
         loop {
             let page = api
@@ -161,18 +140,11 @@ enum LivingNode {
 
 /// Pods of a DaemonSet and mirrors of static pods belong to the node and go with it.
 fn is_moved_by_hand(pod: &PartialObjectMeta<Pod>) -> bool {
-    let ObjectMeta {
-        annotations,
-        owner_references,
-        ..
-    } = &pod.metadata;
-    let mirror = annotations
-        .as_ref()
-        .is_some_and(|annotations| annotations.contains_key("kubernetes.io/config.mirror"));
-    let of_daemon_set = owner_references
-        .iter()
-        .flatten()
-        .any(|owner| owner.kind == "DaemonSet" && owner.controller == Some(true));
+    let ObjectMeta { annotations, owner_references, .. } = &pod.metadata;
+    let mirror =
+        annotations.as_ref().is_some_and(|annotations| annotations.contains_key("kubernetes.io/config.mirror"));
+    let of_daemon_set =
+        owner_references.iter().flatten().any(|owner| owner.kind == "DaemonSet" && owner.controller == Some(true));
     !mirror && !of_daemon_set
 }
 

@@ -3,8 +3,8 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use spillway_api::offloading::{
-    VirtualNode, VirtualNodeCondition, VirtualNodeConditionStatus as Status,
-    VirtualNodeConditionType as Type, VirtualNodeStatus, VkOptionsTemplateSpec,
+    VirtualNode, VirtualNodeCondition, VirtualNodeConditionStatus as Status, VirtualNodeConditionType as Type,
+    VirtualNodeStatus, VkOptionsTemplateSpec,
 };
 
 use super::forge::{creates_node, effective_patch};
@@ -41,28 +41,19 @@ struct Verdict {
 }
 
 fn verdict(status: Status, reason: &'static str, message: impl Into<String>) -> Verdict {
-    Verdict {
-        status,
-        reason,
-        message: message.into(),
-    }
+    Verdict { status, reason, message: message.into() }
 }
 
 pub fn forge(observation: &Observation<'_>, now: Time) -> VirtualNodeStatus {
     let before = observation.virtual_node.status.clone().unwrap_or_default();
     let kubelet = condition(&before, Type::VirtualKubelet, kubelet(observation), &now);
     let node = condition(&before, Type::Node, node(observation), &now);
-    let mut status = VirtualNodeStatus {
-        conditions: vec![kubelet, node],
-        ..before
-    };
+    let mut status = VirtualNodeStatus { conditions: vec![kubelet, node], ..before };
     if let Some(options) = observation.options {
         let spec = &observation.virtual_node.spec;
         status.effective_create_node = Some(creates_node(observation.virtual_node, options));
-        status.effective_disable_network_check = Some(
-            spec.disable_network_check
-                .unwrap_or(options.disable_network_check),
-        );
+        status.effective_disable_network_check =
+            Some(spec.disable_network_check.unwrap_or(options.disable_network_check));
         status.effective_offloading_patch = Some(effective_patch(observation.virtual_node, options));
     }
     status
@@ -77,11 +68,7 @@ fn kubelet(observation: &Observation<'_>) -> Verdict {
         );
     }
     if observation.stage == Stage::EndingNode && deleted(observation) {
-        return verdict(
-            Status::None,
-            "VirtualNodeDeleted",
-            "the virtual-kubelet has ended",
-        );
+        return verdict(Status::None, "VirtualNodeDeleted", "the virtual-kubelet has ended");
     }
     let running = observation.rollout.is_some_and(|rollout| rollout.available > 0);
     if let Stage::Blocked { reason, message } = &observation.stage {
@@ -100,10 +87,7 @@ fn kubelet(observation: &Observation<'_>) -> Verdict {
 
 /// In the words of whoever knows most: the pod, else the Deployment.
 fn waiting_for(observation: &Observation<'_>) -> String {
-    let pod = observation
-        .pods
-        .iter()
-        .find_map(|pod| Some((&pod.name, pod.waits.as_ref()?)));
+    let pod = observation.pods.iter().find_map(|pod| Some((&pod.name, pod.waits.as_ref()?)));
     let trouble = observation.rollout.and_then(|rollout| rollout.trouble.as_ref());
     match (pod, trouble) {
         (Some((name, waits)), _) if waits.starts_with("ContainerCreating") => format!(
@@ -134,44 +118,28 @@ fn node(observation: &Observation<'_>) -> Verdict {
             );
         }
         Stage::EndingKubelet if observation.node.is_some() => {
-            return verdict(
-                Status::Deleting,
-                "VirtualNodeDeleted",
-                "waiting for the virtual-kubelet to end",
-            );
+            return verdict(Status::Deleting, "VirtualNodeDeleted", "waiting for the virtual-kubelet to end");
         }
         Stage::EndingNode if observation.node.is_some() => {
             return verdict(Status::Deleting, "NotWanted", "the Node is being deleted");
         }
         _ => {}
     }
-    let wanted = observation
-        .options
-        .is_none_or(|options| creates_node(observation.virtual_node, options));
+    let wanted = observation.options.is_none_or(|options| creates_node(observation.virtual_node, options));
     match observation.node {
         Some(node) if node.ready => verdict(Status::Running, "Ready", "the Node is Ready"),
         Some(node) => verdict(
             Status::Creating,
             "NotReady",
-            node.message
-                .clone()
-                .unwrap_or_else(|| "the Node is not Ready yet".to_owned()),
+            node.message.clone().unwrap_or_else(|| "the Node is not Ready yet".to_owned()),
         ),
-        None if deleted(observation) => {
-            verdict(Status::None, "VirtualNodeDeleted", "there is no Node any more")
-        }
+        None if deleted(observation) => verdict(Status::None, "VirtualNodeDeleted", "there is no Node any more"),
         None if !wanted => verdict(Status::None, "NotWanted", "createNode is false: no Node is made"),
         None => match &observation.stage {
-            Stage::Blocked { .. } if observation.rollout.is_none() => verdict(
-                Status::None,
-                "NoVirtualKubelet",
-                "the virtual-kubelet that registers the Node cannot be made",
-            ),
-            _ => verdict(
-                Status::Creating,
-                "NotRegistered",
-                "the virtual-kubelet has not registered the Node yet",
-            ),
+            Stage::Blocked { .. } if observation.rollout.is_none() => {
+                verdict(Status::None, "NoVirtualKubelet", "the virtual-kubelet that registers the Node cannot be made")
+            }
+            _ => verdict(Status::Creating, "NotRegistered", "the virtual-kubelet has not registered the Node yet"),
         },
     }
 }
@@ -181,10 +149,7 @@ fn deleted(observation: &Observation<'_>) -> bool {
 }
 
 fn condition(before: &VirtualNodeStatus, type_: Type, verdict: Verdict, now: &Time) -> VirtualNodeCondition {
-    let old = before
-        .conditions
-        .iter()
-        .find(|condition| condition.type_ == type_);
+    let old = before.conditions.iter().find(|condition| condition.type_ == type_);
     let since = old
         .filter(|condition| condition.status == verdict.status)
         .and_then(|condition| condition.last_transition_time.clone());

@@ -46,18 +46,12 @@ impl Server {
                 None => missing,
             },
             Method::PATCH => {
-                let object = self
-                    .objects
-                    .entry(path.trim_end_matches("/status").to_owned())
-                    .or_default();
+                let object = self.objects.entry(path.trim_end_matches("/status").to_owned()).or_default();
                 merge(object, &body);
                 object["metadata"]["uid"] = json!("uid");
                 (StatusCode::OK, object.clone())
             }
-            _ => self
-                .objects
-                .get(path)
-                .map_or(missing, |object| (StatusCode::OK, object.clone())),
+            _ => self.objects.get(path).map_or(missing, |object| (StatusCode::OK, object.clone())),
         }
     }
 }
@@ -87,32 +81,20 @@ impl Bench {
             let server = answering.clone();
             async move {
                 let (parts, body) = request.into_parts();
-                let bytes = body
-                    .collect()
-                    .await
-                    .map(|body| body.to_bytes())
-                    .unwrap_or_default();
+                let bytes = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
                 let body = serde_json::from_slice(&bytes).unwrap_or_default();
                 let (status, answer) = server.lock().answer(&parts.method, parts.uri.path(), body);
-                let answer = Response::builder()
-                    .status(status)
-                    .body(Body::from(answer.to_string().into_bytes()));
+                let answer = Response::builder().status(status).body(Body::from(answer.to_string().into_bytes()));
                 Ok::<_, Infallible>(answer.expect("an answer"))
             }
         });
         let (_, home) = watch::channel(Some("home".into()));
         let client = Client::new(service, "default");
         let controller = Controller::new(client, home, ObjectKey::new("liqo", "default"));
-        let options = json!({"createNode": true, "disableNetworkCheck": true, "containerImage": "i:1", "metricsEnabled": true});
-        controller.options.insert(
-            ObjectKey::new("liqo", "default"),
-            serde_json::from_value(options).expect("options"),
-        );
-        let bench = Self {
-            server,
-            controller,
-            key: ObjectKey::new("tenant", "away"),
-        };
+        let options =
+            json!({"createNode": true, "disableNetworkCheck": true, "containerImage": "i:1", "metricsEnabled": true});
+        controller.options.insert(ObjectKey::new("liqo", "default"), serde_json::from_value(options).expect("options"));
+        let bench = Self { server, controller, key: ObjectKey::new("tenant", "away") };
         let made = json!({
             "apiVersion": "offloading.liqo.io/v1beta1", "kind": "VirtualNode",
             "metadata": {"name": "away", "namespace": "tenant", "uid": "uid", "resourceVersion": "1"},
@@ -124,30 +106,17 @@ impl Bench {
 
     /// What the watch would do, then a reconcile; returns the requests that it took.
     async fn look(&self) -> (Result<Action, String>, Vec<String>) {
-        let live = self
-            .server
-            .lock()
-            .objects
-            .get(VIRTUAL_NODE)
-            .cloned()
-            .expect("the VirtualNode");
+        let live = self.server.lock().objects.get(VIRTUAL_NODE).cloned().expect("the VirtualNode");
         let live: VirtualNode = serde_json::from_value(live).expect("a VirtualNode");
         self.controller.virtual_nodes.insert(self.key.clone(), live);
         self.server.lock().requests.clear();
-        let result = self
-            .controller
-            .reconcile(&self.key)
-            .await
-            .map_err(|error| error.to_string());
+        let result = self.controller.reconcile(&self.key).await.map_err(|error| error.to_string());
         (result, std::mem::take(&mut self.server.lock().requests))
     }
 
     fn change(&self, patch: Value) {
         let mut server = self.server.lock();
-        merge(
-            server.objects.get_mut(VIRTUAL_NODE).expect("the VirtualNode"),
-            &patch,
-        );
+        merge(server.objects.get_mut(VIRTUAL_NODE).expect("the VirtualNode"), &patch);
     }
 
     fn status(&self, condition: usize) -> (Status, String) {
@@ -159,11 +128,7 @@ impl Bench {
 }
 
 fn writes(requests: &[String]) -> Vec<&str> {
-    requests
-        .iter()
-        .map(String::as_str)
-        .filter(|request| !request.starts_with("GET"))
-        .collect()
+    requests.iter().map(String::as_str).filter(|request| !request.starts_with("GET")).collect()
 }
 
 #[tokio::test]
@@ -209,12 +174,9 @@ async fn only_what_changed_is_written() {
 #[tokio::test]
 async fn a_deployment_of_somebody_else_is_left_alone_and_told_of() {
     let bench = Bench::new();
-    let theirs = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "vk-away", "uid": "theirs"}});
-    bench
-        .server
-        .lock()
-        .objects
-        .insert(DEPLOYMENT.to_owned(), theirs.clone());
+    let theirs =
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "vk-away", "uid": "theirs"}});
+    bench.server.lock().objects.insert(DEPLOYMENT.to_owned(), theirs.clone());
     let (result, _) = bench.look().await;
     assert!(result.unwrap_err().contains("not made by Spillway"));
     assert_eq!(bench.server.lock().objects[DEPLOYMENT], theirs);
@@ -229,11 +191,7 @@ async fn deletion_waits_for_pods_then_takes_everything_back_in_order() {
         "labels": {"liqo.io/type": "virtual-node", "liqo.io/remote-cluster-id": "away-id"}}});
     let seen = NodeSeen::of(&serde_json::from_value(node.clone()).unwrap()).expect("a virtual node");
     bench.controller.nodes.insert(ObjectKey::new("", "away"), seen);
-    bench
-        .server
-        .lock()
-        .objects
-        .insert("/api/v1/nodes/away".to_owned(), node);
+    bench.server.lock().objects.insert("/api/v1/nodes/away".to_owned(), node);
     bench.server.lock().bound_pods = vec![json!({"metadata": {"name": "work"}})];
     bench.change(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
 
@@ -245,48 +203,27 @@ async fn deletion_waits_for_pods_then_takes_everything_back_in_order() {
     bench.server.lock().bound_pods.clear();
     let (_, requests) = bench.look().await;
     assert_eq!(writes(&requests)[0], format!("DELETE {DEPLOYMENT}"));
-    assert!(
-        !requests
-            .iter()
-            .any(|request| request.contains("DELETE /api/v1/nodes"))
-    );
+    assert!(!requests.iter().any(|request| request.contains("DELETE /api/v1/nodes")));
     assert_eq!(bench.status(0).0, Status::Deleting);
 
-    bench
-        .controller
-        .deployments
-        .index
-        .remove(&ObjectKey::new("tenant", "vk-away"));
+    bench.controller.deployments.index.remove(&ObjectKey::new("tenant", "vk-away"));
     let (_, requests) = bench.look().await;
     assert_eq!(writes(&requests).last(), Some(&"DELETE /api/v1/nodes/away"));
 
     bench.controller.nodes.remove(&ObjectKey::new("", "away"));
     let (_, requests) = bench.look().await;
-    assert_eq!(
-        writes(&requests).len(),
-        4,
-        "two bindings, the third, the account: {requests:?}"
-    );
-    for children in [
-        &bench.controller.service_accounts,
-        &bench.controller.role_bindings,
-        &bench.controller.cluster_bindings,
-    ] {
+    assert_eq!(writes(&requests).len(), 4, "two bindings, the third, the account: {requests:?}");
+    for children in
+        [&bench.controller.service_accounts, &bench.controller.role_bindings, &bench.controller.cluster_bindings]
+    {
         for key in children.index.keys() {
             children.index.remove(&key);
         }
     }
     let (result, requests) = bench.look().await;
     assert_eq!(result, Ok(Action::Await));
-    assert_eq!(
-        writes(&requests),
-        [format!("PATCH {VIRTUAL_NODE}")],
-        "the finalizer comes last"
-    );
-    assert_eq!(
-        bench.server.lock().objects[VIRTUAL_NODE]["metadata"]["finalizers"],
-        json!([])
-    );
+    assert_eq!(writes(&requests), [format!("PATCH {VIRTUAL_NODE}")], "the finalizer comes last");
+    assert_eq!(bench.server.lock().objects[VIRTUAL_NODE]["metadata"]["finalizers"], json!([]));
 }
 
 #[tokio::test]
@@ -294,20 +231,12 @@ async fn a_real_node_of_the_same_name_is_never_touched() {
     let bench = Bench::new();
     bench.look().await.0.unwrap();
     let real = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "away", "uid": "real"}});
-    bench
-        .server
-        .lock()
-        .objects
-        .insert("/api/v1/nodes/away".to_owned(), real);
+    bench.server.lock().objects.insert("/api/v1/nodes/away".to_owned(), real);
     bench.server.lock().bound_pods = vec![json!({"metadata": {"name": "not-ours"}})];
     bench.change(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
     for _ in 0..3 {
         bench.look().await.0.unwrap();
-        bench
-            .controller
-            .deployments
-            .index
-            .remove(&ObjectKey::new("tenant", "vk-away"));
+        bench.controller.deployments.index.remove(&ObjectKey::new("tenant", "vk-away"));
     }
     assert!(bench.server.lock().objects.contains_key("/api/v1/nodes/away"));
 }

@@ -45,20 +45,11 @@ fn ended(policy: &str, phase: &str) -> PodDigest {
 
 fn deleted(pod: PodDigest, grace_seconds: i64) -> PodDigest {
     let requested = "2025-12-31T23:59:00Z".parse().unwrap();
-    PodDigest {
-        deletion: Some(PodDeletion {
-            grace_seconds,
-            requested,
-        }),
-        ..pod
-    }
+    PodDigest { deletion: Some(PodDeletion { grace_seconds, requested }), ..pod }
 }
 
 fn deleting(grace_seconds: Option<u32>) -> ShadowDigest {
-    ShadowDigest {
-        deletion: Some(ShadowDeletion { grace_seconds }),
-        ..shadow()
-    }
+    ShadowDigest { deletion: Some(ShadowDeletion { grace_seconds }), ..shadow() }
 }
 
 fn with_status(status: ShadowPodStatus) -> ShadowDigest {
@@ -66,12 +57,7 @@ fn with_status(status: ShadowPodStatus) -> ShadowDigest {
 }
 
 fn seen(uid: &str, phase: ShadowPodPhase) -> ShadowPodStatus {
-    ShadowPodStatus {
-        phase,
-        pod_uid: Some(uid.into()),
-        observed_generation: Some(1),
-        ..ShadowPodStatus::default()
-    }
+    ShadowPodStatus { phase, pod_uid: Some(uid.into()), observed_generation: Some(1), ..ShadowPodStatus::default() }
 }
 
 fn release() -> Step {
@@ -84,93 +70,49 @@ fn a_shadow_without_a_pod_gets_one_unless_it_finished() {
     let gone = with_status(seen("p1", ShadowPodPhase::Running));
     assert_eq!(plan(Some(&gone), None, now()), Step::CreatePod);
     for phase in [ShadowPodPhase::Succeeded, ShadowPodPhase::Failed] {
-        assert_eq!(
-            plan(Some(&with_status(seen("p1", phase))), None, now()),
-            Step::Nothing
-        );
+        assert_eq!(plan(Some(&with_status(seen("p1", phase))), None, now()), Step::Nothing);
     }
 }
 
 #[test]
 fn a_shadow_without_our_finalizer_is_guarded_before_anything_runs() {
-    let bare = ShadowDigest {
-        finalizers: vec![],
-        ..shadow()
-    };
+    let bare = ShadowDigest { finalizers: vec![], ..shadow() };
     assert_eq!(plan(Some(&bare), None, now()), Step::GuardShadow);
 }
 
 #[test]
 fn a_running_pod_is_shown_once() {
-    let Step::WriteStatus(status) = plan(Some(&shadow()), Some(&running()), now()) else {
-        panic!("a write")
-    };
+    let Step::WriteStatus(status) = plan(Some(&shadow()), Some(&running()), now()) else { panic!("a write") };
     assert_eq!(*status, seen("p1", ShadowPodPhase::Running));
-    assert_eq!(
-        plan(Some(&with_status(*status)), Some(&running()), now()),
-        Step::Nothing
-    );
+    assert_eq!(plan(Some(&with_status(*status)), Some(&running()), now()), Step::Nothing);
 }
 
 #[test]
 fn a_pending_phase_is_written_only_when_it_lasts() {
-    let pending = PodDigest {
-        phase: "Pending".into(),
-        ..running()
-    };
-    assert_eq!(
-        plan(Some(&shadow()), Some(&pending), now()),
-        Step::Wait(Duration::from_secs(2))
-    );
+    let pending = PodDigest { phase: "Pending".into(), ..running() };
+    assert_eq!(plan(Some(&shadow()), Some(&pending), now()), Step::Wait(Duration::from_secs(2)));
     let step = plan(Some(&shadow()), Some(&pending), later());
-    assert_eq!(
-        step,
-        Step::WriteStatus(Box::new(seen("p1", ShadowPodPhase::Pending)))
-    );
+    assert_eq!(step, Step::WriteStatus(Box::new(seen("p1", ShadowPodPhase::Pending))));
 }
 
 #[test]
 fn a_recreated_pod_counts_once_however_often_one_looks() {
     let before = with_status(seen("p0", ShadowPodPhase::Running));
-    let Step::WriteStatus(status) = plan(Some(&before), Some(&running()), now()) else {
-        panic!("a write")
-    };
+    let Step::WriteStatus(status) = plan(Some(&before), Some(&running()), now()) else { panic!("a write") };
     assert_eq!(status.recreations, 1);
-    assert_eq!(
-        plan(Some(&before), Some(&running()), now()),
-        Step::WriteStatus(status.clone()),
-        "also after a crash"
-    );
-    assert_eq!(
-        plan(Some(&with_status(*status)), Some(&running()), now()),
-        Step::Nothing
-    );
+    assert_eq!(plan(Some(&before), Some(&running()), now()), Step::WriteStatus(status.clone()), "also after a crash");
+    assert_eq!(plan(Some(&with_status(*status)), Some(&running()), now()), Step::Nothing);
 }
 
 #[test]
 fn a_finished_pod_is_recorded_before_it_is_let_go() {
     let finished = ended("Never", "Succeeded");
-    let Step::WriteStatus(status) = plan(Some(&shadow()), Some(&finished), now()) else {
-        panic!("a write")
-    };
-    assert_eq!(
-        (status.phase, status.outcome.is_some()),
-        (ShadowPodPhase::Succeeded, true)
-    );
-    assert_eq!(
-        plan(Some(&shadow()), Some(&deleted(finished.clone(), 0)), now()),
-        Step::WriteStatus(status.clone())
-    );
+    let Step::WriteStatus(status) = plan(Some(&shadow()), Some(&finished), now()) else { panic!("a write") };
+    assert_eq!((status.phase, status.outcome.is_some()), (ShadowPodPhase::Succeeded, true));
+    assert_eq!(plan(Some(&shadow()), Some(&deleted(finished.clone(), 0)), now()), Step::WriteStatus(status.clone()));
     let recorded = with_status(*status);
-    assert_eq!(
-        plan(Some(&recorded), Some(&finished), now()),
-        Step::Nothing,
-        "it stays as any finished pod does"
-    );
-    assert_eq!(
-        plan(Some(&recorded), Some(&deleted(finished, 0)), now()),
-        release()
-    );
+    assert_eq!(plan(Some(&recorded), Some(&finished), now()), Step::Nothing, "it stays as any finished pod does");
+    assert_eq!(plan(Some(&recorded), Some(&deleted(finished, 0)), now()), release());
 }
 
 #[test]
@@ -178,121 +120,48 @@ fn a_disrupted_pod_is_replaced() {
     let evicted = ended("Always", "Failed");
     assert_eq!(
         plan(Some(&shadow()), Some(&evicted), now()),
-        Step::DeletePod {
-            uid: "p1".into(),
-            grace_seconds: Some(0)
-        }
+        Step::DeletePod { uid: "p1".into(), grace_seconds: Some(0) }
     );
-    assert_eq!(
-        plan(Some(&shadow()), Some(&deleted(evicted, 0)), now()),
-        release()
-    );
+    assert_eq!(plan(Some(&shadow()), Some(&deleted(evicted, 0)), now()), release());
 }
 
 #[test]
 fn a_pod_deleted_by_someone_else_keeps_its_grace_and_is_let_go_at_its_end() {
-    assert_eq!(
-        plan(Some(&shadow()), Some(&deleted(running(), 30)), now()),
-        Step::Nothing,
-        "it may still succeed"
-    );
-    assert_eq!(
-        plan(
-            Some(&shadow()),
-            Some(&deleted(ended("Never", "Failed"), 30)),
-            now()
-        ),
-        release()
-    );
-    assert_eq!(
-        plan(Some(&shadow()), Some(&deleted(running(), 0)), now()),
-        release(),
-        "forced"
-    );
-    let unscheduled = PodDigest {
-        scheduled: false,
-        phase: "Pending".into(),
-        ..running()
-    };
-    assert_eq!(
-        plan(Some(&shadow()), Some(&deleted(unscheduled, 30)), now()),
-        release()
-    );
+    assert_eq!(plan(Some(&shadow()), Some(&deleted(running(), 30)), now()), Step::Nothing, "it may still succeed");
+    assert_eq!(plan(Some(&shadow()), Some(&deleted(ended("Never", "Failed"), 30)), now()), release());
+    assert_eq!(plan(Some(&shadow()), Some(&deleted(running(), 0)), now()), release(), "forced");
+    let unscheduled = PodDigest { scheduled: false, phase: "Pending".into(), ..running() };
+    assert_eq!(plan(Some(&shadow()), Some(&deleted(unscheduled, 30)), now()), release());
 }
 
 #[test]
 fn deletion_takes_the_pod_first_with_the_grace_that_was_asked_for() {
-    let delete = |grace_seconds| Step::DeletePod {
-        uid: "p1".into(),
-        grace_seconds,
-    };
+    let delete = |grace_seconds| Step::DeletePod { uid: "p1".into(), grace_seconds };
     assert_eq!(plan(Some(&deleting(None)), Some(&running()), now()), delete(None));
-    assert_eq!(
-        plan(Some(&deleting(Some(7))), Some(&running()), now()),
-        delete(Some(7))
-    );
-    assert_eq!(
-        plan(Some(&deleting(None)), Some(&deleted(running(), 30)), now()),
-        release()
-    );
-    let ending = PodDigest {
-        has_finalizer: false,
-        ..deleted(running(), 30)
-    };
+    assert_eq!(plan(Some(&deleting(Some(7))), Some(&running()), now()), delete(Some(7)));
+    assert_eq!(plan(Some(&deleting(None)), Some(&deleted(running(), 30)), now()), release());
+    let ending = PodDigest { has_finalizer: false, ..deleted(running(), 30) };
     assert_eq!(plan(Some(&deleting(None)), Some(&ending), now()), Step::Nothing);
-    assert_eq!(
-        plan(Some(&deleting(Some(1))), Some(&ending), now()),
-        delete(Some(1)),
-        "grace may shrink"
-    );
-    assert_eq!(
-        plan(Some(&deleting(Some(60))), Some(&ending), now()),
-        Step::Nothing,
-        "but not grow"
-    );
+    assert_eq!(plan(Some(&deleting(Some(1))), Some(&ending), now()), delete(Some(1)), "grace may shrink");
+    assert_eq!(plan(Some(&deleting(Some(60))), Some(&ending), now()), Step::Nothing, "but not grow");
     assert_eq!(plan(Some(&deleting(None)), None, now()), Step::ReleaseShadow);
-    let released = ShadowDigest {
-        finalizers: vec!["other".into()],
-        ..deleting(None)
-    };
+    let released = ShadowDigest { finalizers: vec!["other".into()], ..deleting(None) };
     assert_eq!(plan(Some(&released), None, now()), Step::Nothing);
 }
 
 #[test]
 fn a_finished_or_unguarded_shadow_that_is_deleted_takes_its_pod_along() {
-    let finished = ShadowDigest {
-        status: seen("p1", ShadowPodPhase::Succeeded),
-        ..deleting(None)
-    };
-    let delete = Step::DeletePod {
-        uid: "p1".into(),
-        grace_seconds: None,
-    };
-    assert_eq!(
-        plan(Some(&finished), Some(&ended("Never", "Succeeded")), now()),
-        delete
-    );
+    let finished = ShadowDigest { status: seen("p1", ShadowPodPhase::Succeeded), ..deleting(None) };
+    let delete = Step::DeletePod { uid: "p1".into(), grace_seconds: None };
+    assert_eq!(plan(Some(&finished), Some(&ended("Never", "Succeeded")), now()), delete);
 }
 
 #[test]
 fn a_pod_of_a_former_shadow_of_the_same_name_must_go_first() {
-    let former = PodDigest {
-        owner: "s0".into(),
-        ..running()
-    };
-    assert_eq!(
-        plan(Some(&shadow()), Some(&former), now()),
-        Step::Nothing,
-        "the garbage collector deletes it"
-    );
-    assert_eq!(
-        plan(Some(&shadow()), Some(&deleted(former.clone(), 30)), now()),
-        release()
-    );
-    assert_eq!(
-        plan(Some(&deleting(None)), Some(&former), now()),
-        Step::ReleaseShadow
-    );
+    let former = PodDigest { owner: "s0".into(), ..running() };
+    assert_eq!(plan(Some(&shadow()), Some(&former), now()), Step::Nothing, "the garbage collector deletes it");
+    assert_eq!(plan(Some(&shadow()), Some(&deleted(former.clone(), 30)), now()), release());
+    assert_eq!(plan(Some(&deleting(None)), Some(&former), now()), Step::ReleaseShadow);
     assert_eq!(plan(None, Some(&deleted(former, 30)), now()), release());
     assert_eq!(plan(None, Some(&running()), now()), Step::Nothing);
     assert_eq!(plan(None, None, now()), Step::Nothing);

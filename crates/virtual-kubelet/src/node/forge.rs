@@ -25,11 +25,7 @@ pub struct Facts {
 /// The labels that the Node must bear. What others add stays.
 pub fn labels(virtual_node: &VirtualNodeSpec, facts: &Facts) -> BTreeMap<String, String> {
     let storage = !virtual_node.storage_classes.is_empty();
-    let defaults = [
-        (label::OS, "linux"),
-        (label::ARCH, "amd64"),
-        (label::ROLE, "agent"),
-    ];
+    let defaults = [(label::OS, "linux"), (label::ARCH, "amd64"), (label::ROLE, "agent")];
     let fixed = [
         (label::HOSTNAME, facts.name.as_str()),
         (label::NODE_TYPE, label::NODE_TYPE_VIRTUAL),
@@ -61,13 +57,8 @@ pub fn node(virtual_node: &VirtualNodeSpec, facts: &Facts, reach: &Reach, now: T
         effect: taint::NOT_ALLOWED_EFFECT.to_owned(),
         time_added: None,
     };
-    let own = virtual_node
-        .taints
-        .iter()
-        .filter(|own| own.key != taint::NOT_ALLOWED)
-        .cloned();
-    let status =
-        serde_json::from_value::<NodeStatus>(Value::Object(status(virtual_node, facts, reach, None, now)));
+    let own = virtual_node.taints.iter().filter(|own| own.key != taint::NOT_ALLOWED).cloned();
+    let status = serde_json::from_value::<NodeStatus>(Value::Object(status(virtual_node, facts, reach, None, now)));
     Node {
         metadata: ObjectMeta {
             name: Some(facts.name.clone()),
@@ -94,18 +85,9 @@ pub fn status(
     now: Timestamp,
 ) -> spillway_api::RawObject {
     let labels = labels(virtual_node, facts);
-    let hard = virtual_node
-        .resource_quota
-        .as_ref()
-        .map(|quota| json!(quota.hard))
-        .unwrap_or_else(|| json!({}));
+    let hard = virtual_node.resource_quota.as_ref().map(|quota| json!(quota.hard)).unwrap_or_else(|| json!({}));
     let mut addresses = vec![json!({"type": "Hostname", "address": facts.name})];
-    addresses.extend(
-        facts
-            .node_ip
-            .iter()
-            .map(|ip| json!({"type": "InternalIP", "address": ip})),
-    );
+    addresses.extend(facts.node_ip.iter().map(|ip| json!({"type": "InternalIP", "address": ip})));
     let status = json!({
         "capacity": hard, "allocatable": hard, "addresses": addresses, "images": virtual_node.images,
         "conditions": conditions(reach, before, now),
@@ -120,16 +102,8 @@ pub fn status(
 
 fn conditions(reach: &Reach, before: Option<&Node>, now: Timestamp) -> Vec<Value> {
     let ready = match reach {
-        Reach::Reachable => (
-            "True",
-            reason::KUBELET_READY,
-            "the remote cluster is reachable".to_owned(),
-        ),
-        Reach::Unknown => (
-            "False",
-            reason::KUBELET_NOT_READY,
-            "the remote cluster has not been asked yet".to_owned(),
-        ),
+        Reach::Reachable => ("True", reason::KUBELET_READY, "the remote cluster is reachable".to_owned()),
+        Reach::Unknown => ("False", reason::KUBELET_NOT_READY, "the remote cluster has not been asked yet".to_owned()),
         Reach::Away { reason, message, .. } => ("False", *reason, message.clone()),
     };
     let fine = |kind, reason| (kind, ("False", reason, String::new()));
@@ -152,9 +126,7 @@ fn conditions(reach: &Reach, before: Option<&Node>, now: Timestamp) -> Vec<Value
 /// Since when the condition has had this status.
 fn transition(before: Option<&Node>, kind: &str, status: &str) -> Option<Timestamp> {
     let conditions = before?.status.as_ref()?.conditions.as_ref()?;
-    let same = conditions
-        .iter()
-        .find(|condition| condition.type_ == kind && condition.status == status)?;
+    let same = conditions.iter().find(|condition| condition.type_ == kind && condition.status == status)?;
     same.last_transition_time.as_ref().map(|time| time.0)
 }
 
@@ -165,27 +137,17 @@ fn seconds(at: Timestamp) -> String {
 
 /// Whether two statuses differ in more than the time of their heartbeat.
 pub fn differs(wanted: &spillway_api::RawObject, seen: &Node) -> bool {
-    let seen = seen
-        .status
-        .as_ref()
-        .map(|status| json!(status))
-        .unwrap_or_default();
+    let seen = seen.status.as_ref().map(|status| json!(status)).unwrap_or_default();
     let without_heartbeat = |conditions: Option<&Value>| {
         let mut conditions = conditions.cloned().unwrap_or_default();
-        for condition in conditions
-            .as_array_mut()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_object_mut)
-        {
+        for condition in conditions.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
             condition.remove("lastHeartbeatTime");
             condition.retain(|_, value| value != "");
         }
         conditions
     };
-    let empty = |value: Option<&Value>| {
-        value.is_none_or(|value| value.is_null() || *value == json!([]) || *value == json!({}))
-    };
+    let empty =
+        |value: Option<&Value>| value.is_none_or(|value| value.is_null() || *value == json!([]) || *value == json!({}));
     wanted.iter().any(|(field, value)| match field.as_str() {
         "conditions" => {
             let seen = without_heartbeat(seen.get(field));

@@ -75,14 +75,9 @@ impl NodeKeeper {
         let (api, now) = (Api::<Node>::all(self.client.clone()), Timestamp::now());
         let key = ObjectKey::new("", self.facts.name.as_str());
         let Some(node) = self.nodes.get(&key) else {
-            let params = PostParams {
-                field_manager: Some(field_manager::VIRTUAL_KUBELET.to_owned()),
-                ..PostParams::default()
-            };
-            return match api
-                .create(&params, &forge::node(&virtual_node, &self.facts, &reach, now))
-                .await
-            {
+            let params =
+                PostParams { field_manager: Some(field_manager::VIRTUAL_KUBELET.to_owned()), ..PostParams::default() };
+            return match api.create(&params, &forge::node(&virtual_node, &self.facts, &reach, now)).await {
                 Ok(_) => {
                     tracing::info!(node = self.facts.name, "Node registered");
                     Ok(true)
@@ -92,35 +87,26 @@ impl NodeKeeper {
             };
         };
         if let Some(patch) = metadata_patch(&node, &virtual_node, &self.facts) {
-            api.patch_metadata(&self.facts.name, &PatchParams::default(), &Patch::Merge(patch))
-                .await?;
+            api.patch_metadata(&self.facts.name, &PatchParams::default(), &Patch::Merge(patch)).await?;
         }
         let wanted = forge::status(&virtual_node, &self.facts, &reach, Some(&node), now);
         if !due && !forge::differs(&wanted, &node) {
             return Ok(false);
         }
         let patch = Patch::Strategic(json!({"status": with_removals(wanted, &node)}));
-        api.patch_status(&self.facts.name, &PatchParams::default(), &patch)
-            .await?;
+        api.patch_status(&self.facts.name, &PatchParams::default(), &patch).await?;
         Ok(true)
     }
 }
 
 /// What of ours the Node lacks; what others put there stays.
 fn metadata_patch(node: &Node, virtual_node: &VirtualNodeSpec, facts: &Facts) -> Option<Value> {
-    let lacking =
-        |wanted: BTreeMap<String, String>, there: &Option<BTreeMap<String, String>>| -> BTreeMap<_, _> {
-            let there = there.clone().unwrap_or_default();
-            wanted
-                .into_iter()
-                .filter(|(key, value)| there.get(key) != Some(value))
-                .collect()
-        };
+    let lacking = |wanted: BTreeMap<String, String>, there: &Option<BTreeMap<String, String>>| -> BTreeMap<_, _> {
+        let there = there.clone().unwrap_or_default();
+        wanted.into_iter().filter(|(key, value)| there.get(key) != Some(value)).collect()
+    };
     let labels = lacking(forge::labels(virtual_node, facts), &node.metadata.labels);
-    let annotations = lacking(
-        forge::annotations(virtual_node, facts),
-        &node.metadata.annotations,
-    );
+    let annotations = lacking(forge::annotations(virtual_node, facts), &node.metadata.annotations);
     let nothing = labels.is_empty() && annotations.is_empty();
     (!nothing).then(|| json!({"metadata": {"labels": labels, "annotations": annotations}}))
 }

@@ -54,10 +54,7 @@ impl Heartbeat {
             None => found(api.get(&self.node_name).await)?,
         };
         match before {
-            Some(lease) => api
-                .replace(&self.node_name, &params, &self.renewed(lease))
-                .await
-                .map(Some),
+            Some(lease) => api.replace(&self.node_name, &params, &self.renewed(lease)).await.map(Some),
             None => {
                 let owner = OwnerReference {
                     api_version: "v1".to_owned(),
@@ -71,9 +68,7 @@ impl Heartbeat {
                     owner_references: Some(vec![owner]),
                     ..ObjectMeta::default()
                 };
-                api.create(&params, &self.renewed(Lease { metadata, spec: None }))
-                    .await
-                    .map(Some)
+                api.create(&params, &self.renewed(Lease { metadata, spec: None })).await.map(Some)
             }
         }
     }

@@ -45,22 +45,12 @@ impl Controller {
         if !(self.shadows.is_synced(&scope) && self.remotes.is_synced(&scope)) {
             return Ok(Action::Await); // the end of the lists wakes every pod of the namespace
         }
-        let away = ObjectKey {
-            namespace,
-            name: key.name.clone(),
-        };
+        let away = ObjectKey { namespace, name: key.name.clone() };
         let (shadow, pod) = (self.shadows.get(&away), self.remotes.get(&away));
         if let (Some(local), Some(_)) = (local, &shadow) {
             local.forged.lock().take();
         }
-        let step = plan::plan(
-            local,
-            Twin {
-                shadow: shadow.as_deref(),
-                pod: pod.as_deref(),
-            },
-            &self.mirror,
-        );
+        let step = plan::plan(local, Twin { shadow: shadow.as_deref(), pod: pod.as_deref() }, &self.mirror);
         self.carry_out(&key, &away, local, step).await
     }
 
@@ -82,28 +72,21 @@ impl Controller {
         Ok(Action::Await)
     }
 
-    async fn create_shadow(
-        &self,
-        home: &ObjectKey,
-        away: &ObjectKey,
-        local: &LocalDigest,
-    ) -> Result<(), RequestError> {
+    async fn create_shadow(&self, home: &ObjectKey, away: &ObjectKey, local: &LocalDigest) -> Result<(), RequestError> {
         let forged = local.forged.lock().clone();
         let shadow = match forged {
             Some(forged) => *forged,
             None => {
-                let read = found(self.pods_at_home(home).get(&home.name).await)
-                    .map_err(while_trying("read the pod"))?;
+                let read =
+                    found(self.pods_at_home(home).get(&home.name).await).map_err(while_trying("read the pod"))?;
                 match read.filter(|read| read.uid().as_ref() == Some(&local.uid)) {
                     Some(read) => forge::shadow_pod(&read, &self.context),
                     None => return Ok(()), // deleted meanwhile: its event is on the way
                 }
             }
         };
-        let params = PostParams {
-            field_manager: Some(field_manager::VIRTUAL_KUBELET.to_owned()),
-            ..PostParams::default()
-        };
+        let params =
+            PostParams { field_manager: Some(field_manager::VIRTUAL_KUBELET.to_owned()), ..PostParams::default() };
         match self.shadows_away(away).create(&params, &shadow).await {
             Ok(_) => {
                 tracing::debug!(pod = %home, shadow = %away, "ShadowPod created");
@@ -115,8 +98,7 @@ impl Controller {
                     && (400..500).contains(&status.code)
                     && status.code != 429
                 {
-                    self.show_refusal(home, local, "OffloadingRefused", &status.message)
-                        .await?;
+                    self.show_refusal(home, local, "OffloadingRefused", &status.message).await?;
                 }
                 Err(while_trying("create the ShadowPod")(error))
             }
@@ -131,16 +113,12 @@ impl Controller {
         local: &LocalDigest,
         error: kube::Error,
     ) -> Result<(), RequestError> {
-        let there = found(self.shadows_away(away).get(&away.name).await)
-            .map_err(while_trying("read the ShadowPod"))?;
+        let there = found(self.shadows_away(away).get(&away.name).await).map_err(while_trying("read the ShadowPod"))?;
         let Some(there) = there else {
             return Err(while_trying("create the ShadowPod")(error));
         };
-        let marked = self
-            .context
-            .ownership()
-            .iter()
-            .all(|(key, value)| there.labels().get(*key).is_some_and(|v| v == value));
+        let marked =
+            self.context.ownership().iter().all(|(key, value)| there.labels().get(*key).is_some_and(|v| v == value));
         if marked {
             return Ok(());
         }
@@ -148,8 +126,7 @@ impl Controller {
             "the remote namespace {} has a ShadowPod of this name that is not ours; it is left alone",
             away.namespace
         );
-        self.show_refusal(home, local, "OffloadingNameTaken", &message)
-            .await?;
+        self.show_refusal(home, local, "OffloadingNameTaken", &message).await?;
         Err(while_trying("create the ShadowPod")(error))
     }
 
@@ -166,49 +143,30 @@ impl Controller {
         }
     }
 
-    async fn delete_shadow(
-        &self,
-        away: &ObjectKey,
-        uid: String,
-        grace: Option<i64>,
-    ) -> Result<(), RequestError> {
+    async fn delete_shadow(&self, away: &ObjectKey, uid: String, grace: Option<i64>) -> Result<(), RequestError> {
         if let Some(grace) = grace {
             self.pass_on_grace(away, &uid, grace).await?;
         }
-        let params = DeleteParams {
-            preconditions: Some(only(uid)),
-            ..DeleteParams::default()
-        };
-        settled(self.shadows_away(away).delete(&away.name, &params).await)
-            .map_err(while_trying("delete the ShadowPod"))
+        let params = DeleteParams { preconditions: Some(only(uid)), ..DeleteParams::default() };
+        settled(self.shadows_away(away).delete(&away.name, &params).await).map_err(while_trying("delete the ShadowPod"))
     }
 
     async fn pass_on_grace(&self, away: &ObjectKey, uid: &str, grace: i64) -> Result<(), RequestError> {
         let annotations = json!({annotation::DELETION_GRACE_SECONDS: grace.max(0).to_string()});
         let patch = Patch::Merge(json!({"metadata": {"uid": uid, "annotations": annotations}}));
-        let patched = self
-            .shadows_away(away)
-            .patch_metadata(&away.name, &PatchParams::default(), &patch)
-            .await;
+        let patched = self.shadows_away(away).patch_metadata(&away.name, &PatchParams::default(), &patch).await;
         settled(patched).map_err(while_trying("pass on the grace period"))
     }
 
     async fn finish_local(&self, home: &ObjectKey, uid: String) -> Result<(), RequestError> {
-        let params = DeleteParams {
-            grace_period_seconds: Some(0),
-            preconditions: Some(only(uid)),
-            ..DeleteParams::default()
-        };
-        settled(self.pods_at_home(home).delete(&home.name, &params).await)
-            .map_err(while_trying("finish the pod"))
+        let params =
+            DeleteParams { grace_period_seconds: Some(0), preconditions: Some(only(uid)), ..DeleteParams::default() };
+        settled(self.pods_at_home(home).delete(&home.name, &params).await).map_err(while_trying("finish the pod"))
     }
 
     async fn write_status(&self, home: &ObjectKey, uid: &str, status: RawObject) -> Result<(), RequestError> {
         let patch = Patch::Strategic(json!({"metadata": {"uid": uid}, "status": status}));
-        let patched = self
-            .pods_at_home(home)
-            .patch_status(&home.name, &PatchParams::default(), &patch)
-            .await;
+        let patched = self.pods_at_home(home).patch_status(&home.name, &PatchParams::default(), &patch).await;
         settled(patched).map_err(while_trying("write the pod's status"))
     }
 

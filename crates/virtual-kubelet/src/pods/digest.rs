@@ -45,19 +45,13 @@ pub fn local(pod: RawPod, context: &Context) -> Option<LocalDigest> {
     if pod.annotations().contains_key(MIRROR_POD) {
         return None;
     }
-    let deletion_grace = pod
-        .metadata
-        .deletion_timestamp
-        .as_ref()
-        .map(|_| pod.metadata.deletion_grace_period_seconds.unwrap_or(0));
+    let deletion_grace =
+        pod.metadata.deletion_timestamp.as_ref().map(|_| pod.metadata.deletion_grace_period_seconds.unwrap_or(0));
     let mut digest = LocalDigest {
         uid: pod.uid().unwrap_or_default(),
         generation: pod.metadata.generation,
         deletion_grace,
-        own_grace: pod
-            .spec
-            .get("terminationGracePeriodSeconds")
-            .and_then(serde_json::Value::as_i64),
+        own_grace: pod.spec.get("terminationGracePeriodSeconds").and_then(serde_json::Value::as_i64),
         ..LocalDigest::default()
     };
     let forged = forge::shadow_pod(&pod, context);
@@ -104,10 +98,8 @@ pub struct RemoteDigest {
 
 /// `None` for a pod that no ShadowPod controls.
 pub fn remote(pod: RawPod) -> Option<RemoteDigest> {
-    let owner = pod
-        .owner_references()
-        .iter()
-        .find(|owner| owner.controller == Some(true) && owner.kind == "ShadowPod")?;
+    let owner =
+        pod.owner_references().iter().find(|owner| owner.controller == Some(true) && owner.kind == "ShadowPod")?;
     Some(RemoteDigest {
         owner: owner.uid.clone(),
         is_deleting: pod.metadata.deletion_timestamp.is_some(),

@@ -30,9 +30,7 @@ impl Context {
 
     /// The same as a label selector.
     pub fn selector(&self) -> String {
-        self.ownership()
-            .map(|(key, value)| format!("{key}={value}"))
-            .join(",")
+        self.ownership().map(|(key, value)| format!("{key}={value}")).join(",")
     }
 }
 
@@ -62,11 +60,7 @@ const LEFT_AT_HOME: &[&str] = &[
 pub fn shadow_pod(pod: &RawPod, context: &Context) -> ShadowPod {
     let mut labels = kept(pod.labels(), &context.patch.labels_not_reflected);
     labels.remove(label::SHADOW_POD);
-    labels.extend(
-        context
-            .ownership()
-            .map(|(key, value)| (key.to_owned(), value.to_owned())),
-    );
+    labels.extend(context.ownership().map(|(key, value)| (key.to_owned(), value.to_owned())));
     let mut annotations = kept(pod.annotations(), &context.patch.annotations_not_reflected);
     annotations.insert(annotation::ORIGIN_UID.to_owned(), pod.uid().unwrap_or_default());
     ShadowPod {
@@ -78,9 +72,7 @@ pub fn shadow_pod(pod: &RawPod, context: &Context) -> ShadowPod {
             finalizers: Some(vec![finalizer::SHADOW_POD.to_owned()]),
             ..ObjectMeta::default()
         },
-        spec: ShadowPodSpec {
-            pod: spec(pod, context),
-        },
+        spec: ShadowPodSpec { pod: spec(pod, context) },
         status: None,
     }
 }
@@ -118,18 +110,8 @@ fn carry_tolerations(spec: &mut RawObject, context: &Context) {
         Some(Value::Array(own)) => own,
         _ => Vec::new(),
     };
-    let own = own
-        .into_iter()
-        .filter(|toleration| toleration.get("key") != Some(&json!(taint::NOT_ALLOWED)));
-    let all: Vec<_> = own
-        .chain(
-            context
-                .patch
-                .tolerations
-                .iter()
-                .map(|toleration| json!(toleration)),
-        )
-        .collect();
+    let own = own.into_iter().filter(|toleration| toleration.get("key") != Some(&json!(taint::NOT_ALLOWED)));
+    let all: Vec<_> = own.chain(context.patch.tolerations.iter().map(|toleration| json!(toleration))).collect();
     if !all.is_empty() {
         spec.insert("tolerations".to_owned(), Value::Array(all));
     }
@@ -137,17 +119,10 @@ fn carry_tolerations(spec: &mut RawObject, context: &Context) {
 
 /// The annotation, else the pod's own class, else the patch's; `liqo` only asks for a virtual node and means nothing there.
 fn carry_runtime_class(spec: &mut RawObject, pod: &RawPod, context: &Context) {
-    let own = spec
-        .remove("runtimeClassName")
-        .and_then(|class| class.as_str().map(str::to_owned));
+    let own = spec.remove("runtimeClassName").and_then(|class| class.as_str().map(str::to_owned));
     let real = |class: &String| class != "liqo";
-    let class = pod
-        .annotations()
-        .get(annotation::REMOTE_RUNTIME_CLASS_NAME)
-        .cloned();
-    let class = class
-        .or_else(|| own.filter(real))
-        .or_else(|| context.patch.runtime_class_name.clone().filter(real));
+    let class = pod.annotations().get(annotation::REMOTE_RUNTIME_CLASS_NAME).cloned();
+    let class = class.or_else(|| own.filter(real)).or_else(|| context.patch.runtime_class_name.clone().filter(real));
     if let Some(class) = class {
         spec.insert("runtimeClassName".to_owned(), Value::String(class));
     }
@@ -205,14 +180,11 @@ mod tests {
     #[test]
     fn tolerations_lose_the_virtual_nodes_and_gain_the_patchs() {
         let mut context = context();
-        context.patch.tolerations =
-            vec![serde_json::from_value(json!({"key": "t", "operator": "Exists"})).unwrap()];
-        let spec = json!({"tolerations": [{"key": "virtual-node.liqo.io/not-allowed", "operator": "Exists"}, {"key": "gpu"}]});
+        context.patch.tolerations = vec![serde_json::from_value(json!({"key": "t", "operator": "Exists"})).unwrap()];
+        let spec =
+            json!({"tolerations": [{"key": "virtual-node.liqo.io/not-allowed", "operator": "Exists"}, {"key": "gpu"}]});
         let forged = shadow_pod(&pod(spec), &context).spec.pod;
-        assert_eq!(
-            forged["tolerations"],
-            json!([{"key": "gpu"}, {"key": "t", "operator": "Exists"}])
-        );
+        assert_eq!(forged["tolerations"], json!([{"key": "gpu"}, {"key": "t", "operator": "Exists"}]));
     }
 
     #[rstest]
@@ -231,8 +203,7 @@ mod tests {
         context.patch.runtime_class_name = patched.map(str::to_owned);
         let mut pod = pod(own.map_or(json!({}), |own| json!({"runtimeClassName": own})));
         if let Some(class) = annotated {
-            pod.annotations_mut()
-                .insert(annotation::REMOTE_RUNTIME_CLASS_NAME.to_owned(), class.to_owned());
+            pod.annotations_mut().insert(annotation::REMOTE_RUNTIME_CLASS_NAME.to_owned(), class.to_owned());
         }
         let forged = shadow_pod(&pod, &context).spec.pod;
         assert_eq!(forged.get("runtimeClassName").and_then(Value::as_str), expected);
@@ -258,11 +229,9 @@ mod tests {
         context.patch.labels_not_reflected = vec!["secret".into()];
         context.patch.annotations_not_reflected = vec!["internal".into()];
         let mut pod = pod(json!({}));
-        pod.labels_mut().extend(
-            [("app", "web"), ("secret", "x"), (label::SHADOW_POD, "true")].map(|(k, v)| (k.into(), v.into())),
-        );
-        pod.annotations_mut()
-            .extend([("note", "n"), ("internal", "x")].map(|(k, v)| (k.into(), v.into())));
+        pod.labels_mut()
+            .extend([("app", "web"), ("secret", "x"), (label::SHADOW_POD, "true")].map(|(k, v)| (k.into(), v.into())));
+        pod.annotations_mut().extend([("note", "n"), ("internal", "x")].map(|(k, v)| (k.into(), v.into())));
         let metadata = json!(shadow_pod(&pod, &context).metadata);
         assert_eq!(
             metadata,

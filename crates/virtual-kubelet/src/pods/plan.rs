@@ -41,10 +41,7 @@ pub struct Twin<'a> {
 pub fn plan(local: Option<&LocalDigest>, twin: Twin<'_>, mirror: &Mirror) -> Step {
     let Some(local) = local else {
         return match twin.shadow {
-            Some(shadow) if !shadow.is_deleting => Step::DeleteShadow {
-                uid: shadow.uid.clone(),
-                grace: None,
-            },
+            Some(shadow) if !shadow.is_deleting => Step::DeleteShadow { uid: shadow.uid.clone(), grace: None },
             _ => Step::Nothing,
         };
     };
@@ -54,18 +51,13 @@ pub fn plan(local: Option<&LocalDigest>, twin: Twin<'_>, mirror: &Mirror) -> Ste
             if shadow.is_deleting {
                 Step::Nothing
             } else {
-                Step::DeleteShadow {
-                    uid: shadow.uid.clone(),
-                    grace: None,
-                }
+                Step::DeleteShadow { uid: shadow.uid.clone(), grace: None }
             }
         }
         Some(shadow) if local.deletion_grace.is_some() => unwind(local, shadow, twin.pod, mirror),
         Some(shadow) => show(local, shadow, twin.pod, mirror),
         None if local.deletion_grace.is_some() => match twin.pod {
-            None => Step::FinishLocal {
-                uid: local.uid.clone(),
-            },
+            None => Step::FinishLocal { uid: local.uid.clone() },
             Some(_) => Step::Nothing, // on its way out with its ShadowPod
         },
         None if local.has_ended() => Step::Nothing,
@@ -77,17 +69,11 @@ fn unwind(local: &LocalDigest, shadow: &ShadowDigest, pod: Option<&RemoteDigest>
     let grace = local.deletion_grace.unwrap_or(0);
     if !shadow.is_deleting {
         let asked = (Some(grace) != local.own_grace).then_some(grace);
-        return Step::DeleteShadow {
-            uid: shadow.uid.clone(),
-            grace: asked,
-        };
+        return Step::DeleteShadow { uid: shadow.uid.clone(), grace: asked };
     }
     let passed_on = shadow.deletion_grace.or(local.own_grace);
     if passed_on.is_none_or(|passed_on| grace < passed_on) {
-        return Step::ShortenGrace {
-            uid: shadow.uid.clone(),
-            grace,
-        };
+        return Step::ShortenGrace { uid: shadow.uid.clone(), grace };
     }
     show(local, shadow, pod, mirror)
 }
@@ -114,18 +100,13 @@ fn show(local: &LocalDigest, shadow: &ShadowDigest, pod: Option<&RemoteDigest>, 
 /// For a pod of a namespace that has no twin: it waits, visibly, and never fails.
 pub fn without_twin(local: Option<&LocalDigest>, mirror: &Mirror, namespace: &str) -> Step {
     match local {
-        Some(local) if local.deletion_grace.is_some() => Step::FinishLocal {
-            uid: local.uid.clone(),
-        },
+        Some(local) if local.deletion_grace.is_some() => Step::FinishLocal { uid: local.uid.clone() },
         Some(local) if local.never_started() => {
             let message = format!(
                 "namespace {namespace} is not offloaded to the cluster behind this node; offload it, or keep the pod off \
                  virtual nodes (a DaemonSet: by node affinity 'liqo.io/type NotIn virtual-node')"
             );
-            write(
-                local,
-                &mirror.waiting(reason::OFFLOADING_BACK_OFF, &message, local),
-            )
+            write(local, &mirror.waiting(reason::OFFLOADING_BACK_OFF, &message, local))
         }
         _ => Step::Nothing,
     }
@@ -141,10 +122,7 @@ pub fn refused(local: &LocalDigest, reason: &str, message: &str, mirror: &Mirror
 
 fn write(local: &LocalDigest, wanted: &RawObject) -> Step {
     match status::patch(&local.status, wanted) {
-        Some(patch) => Step::WriteStatus {
-            uid: local.uid.clone(),
-            patch,
-        },
+        Some(patch) => Step::WriteStatus { uid: local.uid.clone(), patch },
         None => Step::Nothing,
     }
 }

@@ -24,11 +24,7 @@ const OUR_CONDITIONS: &[&str] = &[
     "PodResizeInProgress",
 ];
 
-const CONTAINER_LISTS: &[&str] = &[
-    "containerStatuses",
-    "initContainerStatuses",
-    "ephemeralContainerStatuses",
-];
+const CONTAINER_LISTS: &[&str] = &["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];
 
 /// How a remote status is translated.
 #[derive(Clone, Debug, Default)]
@@ -86,11 +82,7 @@ impl Mirror {
 }
 
 fn array<'a>(status: &'a mut RawObject, field: &str) -> impl Iterator<Item = &'a mut Value> {
-    status
-        .get_mut(field)
-        .and_then(Value::as_array_mut)
-        .into_iter()
-        .flatten()
+    status.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten()
 }
 
 /// The generation that the remote saw is that of another object.
@@ -127,10 +119,7 @@ pub fn patch(now: &RawObject, wanted: &RawObject) -> Option<RawObject> {
             }
         }
     }
-    for field in now
-        .keys()
-        .filter(|field| !wanted.contains_key(*field) && !NOT_OURS.contains(&field.as_str()))
-    {
+    for field in now.keys().filter(|field| !wanted.contains_key(*field) && !NOT_OURS.contains(&field.as_str())) {
         match merge_key(field) {
             Some(key) => {
                 let changes = list_changes(field, key, now.get(field), &json!([]));
@@ -147,30 +136,17 @@ pub fn patch(now: &RawObject, wanted: &RawObject) -> Option<RawObject> {
 }
 
 fn merge_key(field: &str) -> Option<&'static str> {
-    MERGED_LISTS
-        .iter()
-        .find(|(list, _)| *list == field)
-        .map(|(_, key)| *key)
+    MERGED_LISTS.iter().find(|(list, _)| *list == field).map(|(_, key)| *key)
 }
 
 fn list_changes(field: &str, key: &str, now: Option<&Value>, wanted: &Value) -> Vec<Value> {
     let empty = Vec::new();
     let now = now.and_then(Value::as_array).unwrap_or(&empty);
     let wanted = wanted.as_array().unwrap_or(&empty);
-    let named = |item: &Value| {
-        item.as_object()
-            .map(|item| str_of(item, key).to_owned())
-            .unwrap_or_default()
-    };
-    let mut changes: Vec<_> = wanted
-        .iter()
-        .filter(|item| !now.contains(item))
-        .map(|item| replaced(item, now, key))
-        .collect();
-    let gone = now
-        .iter()
-        .map(named)
-        .filter(|name| !wanted.iter().any(|item| named(item) == *name));
+    let named = |item: &Value| item.as_object().map(|item| str_of(item, key).to_owned()).unwrap_or_default();
+    let mut changes: Vec<_> =
+        wanted.iter().filter(|item| !now.contains(item)).map(|item| replaced(item, now, key)).collect();
+    let gone = now.iter().map(named).filter(|name| !wanted.iter().any(|item| named(item) == *name));
     let gone = gone.filter(|name| field != "conditions" || OUR_CONDITIONS.contains(&name.as_str()));
     changes.extend(gone.map(|name| json!({"$patch": "delete", key: name})));
     changes
@@ -179,10 +155,7 @@ fn list_changes(field: &str, key: &str, now: Option<&Value>, wanted: &Value) -> 
 /// An item of a merged list is itself merged: what it no longer has must be named to be erased.
 fn replaced(item: &Value, now: &[Value], key: &str) -> Value {
     let mut item = item.clone();
-    let before = now
-        .iter()
-        .find(|before| before.get(key) == item.get(key))
-        .and_then(Value::as_object);
+    let before = now.iter().find(|before| before.get(key) == item.get(key)).and_then(Value::as_object);
     if let (Some(item), Some(before)) = (item.as_object_mut(), before) {
         for field in before.keys() {
             item.entry(field.clone()).or_insert(Value::Null);

@@ -17,9 +17,7 @@ const NAMESPACE: &str = "demo";
 async fn main() -> Result<()> {
     step("Building Spillway's image");
     let image = tokio::task::spawn_blocking(install::build_image).await??;
-    step(
-        "Bringing up two clusters, home and away (the first time, Kubernetes itself is built: about 20 minutes)",
-    );
+    step("Bringing up two clusters, home and away (the first time, Kubernetes itself is built: about 20 minutes)");
     let testbed = tokio::task::spawn_blocking(move || -> Result<Testbed> {
         let testbed = install::clusters(TESTBED, &Spec::default(), &image)?;
         step("Installing Spillway with Helm: home is the consumer, away the provider");
@@ -28,39 +26,22 @@ async fn main() -> Result<()> {
         Ok(testbed)
     })
     .await??;
-    let (home, away) = (
-        Side::connect(&testbed, "home").await?,
-        Side::connect(&testbed, "away").await?,
-    );
+    let (home, away) = (Side::connect(&testbed, "home").await?, Side::connect(&testbed, "away").await?);
     step("Making the clusters known to each other, and away a virtual node of home");
     let peering = by_hand::peer(&home, &away).await?;
     by_hand::virtual_node(&home, &peering, "away").await?;
-    wait::until_one(
-        "the virtual node to be Ready",
-        Api::<Node>::all(home.client.clone()),
-        "away",
-        |node| {
-            let conditions = node
-                .and_then(|node| node.status.as_ref())
-                .and_then(|status| status.conditions.as_ref());
-            conditions
-                .into_iter()
-                .flatten()
-                .any(|condition| condition.type_ == "Ready" && condition.status == "True")
-        },
-    )
+    wait::until_one("the virtual node to be Ready", Api::<Node>::all(home.client.clone()), "away", |node| {
+        let conditions = node.and_then(|node| node.status.as_ref()).and_then(|status| status.conditions.as_ref());
+        conditions.into_iter().flatten().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    })
     .await?;
     step("Offloading the namespace 'demo' and running a Deployment of 3 in it");
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
     let apply = PatchParams::apply("demo").force();
-    Api::<Namespace>::all(home.client.clone())
-        .patch(NAMESPACE, &apply, &Patch::Apply(&namespace))
-        .await?;
+    Api::<Namespace>::all(home.client.clone()).patch(NAMESPACE, &apply, &Patch::Apply(&namespace)).await?;
     let twin = by_hand::twin(&home, &away, &peering, NAMESPACE).await?;
     let deployments = Api::<Deployment>::namespaced(home.client.clone(), NAMESPACE);
-    deployments
-        .patch("web", &apply, &Patch::Apply(&deployment()))
-        .await?;
+    deployments.patch("web", &apply, &Patch::Apply(&deployment())).await?;
     wait::until_one("3 available pods", deployments, "web", |deployment| {
         let status = deployment.and_then(|deployment| deployment.status.as_ref());
         status.and_then(|status| status.available_replicas) == Some(3)

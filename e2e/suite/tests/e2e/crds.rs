@@ -16,11 +16,7 @@ fn contains(given: &Value, got: &Value, path: &str) -> Result<()> {
         (Value::Object(given), Value::Object(got)) => {
             for (field, value) in given {
                 let path = format!("{path}.{field}");
-                contains(
-                    value,
-                    got.get(field).with_context(|| format!("{path} was lost"))?,
-                    &path,
-                )?;
+                contains(value, got.get(field).with_context(|| format!("{path} was lost"))?, &path)?;
             }
             Ok(())
         }
@@ -42,18 +38,15 @@ fn examples() -> Result<Vec<(String, Value)>> {
     for entry in fs::read_dir(&folder).with_context(|| format!("no examples in {}", folder.display()))? {
         let path = entry?.path();
         let text = fs::read_to_string(&path)?;
-        let example =
-            serde_saphyr::from_str(&text).with_context(|| format!("{} is no YAML", path.display()))?;
+        let example = serde_saphyr::from_str(&text).with_context(|| format!("{} is no YAML", path.display()))?;
         examples.push((path.display().to_string(), example));
     }
     Ok(examples)
 }
 
 fn api(client: kube::Client, namespace: &str, object: &Value) -> Result<Api<DynamicObject>> {
-    let (version, kind) = (
-        object["apiVersion"].as_str().context("apiVersion")?,
-        object["kind"].as_str().context("kind")?,
-    );
+    let (version, kind) =
+        (object["apiVersion"].as_str().context("apiVersion")?, object["kind"].as_str().context("kind")?);
     let (group, version) = version.split_once('/').context("a group")?;
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
     Ok(if kind == "ForeignCluster" {
@@ -68,11 +61,7 @@ async fn every_example_of_every_kind_comes_back_whole() -> Result<()> {
     offloaded(testbed(), async |namespace| {
         let params = PatchParams::apply("example").force();
         let examples = examples()?;
-        ensure!(
-            examples.len() == 30,
-            "a full and a minimal one of 15 kinds, not {}",
-            examples.len()
-        );
+        ensure!(examples.len() == 30, "a full and a minimal one of 15 kinds, not {}", examples.len());
         for (file, mut example) in examples {
             if let Some(metadata) = example["metadata"].as_object_mut() {
                 metadata.remove("namespace");
@@ -80,20 +69,12 @@ async fn every_example_of_every_kind_comes_back_whole() -> Result<()> {
             let api = api(namespace.away.client.clone(), &namespace.twin, &example)?;
             let name = example["metadata"]["name"].as_str().context("a name")?.to_owned();
             let mut without_status = example.clone();
-            without_status
-                .as_object_mut()
-                .context("an object")?
-                .remove("status");
-            let mut got = api
-                .patch(&name, &params, &Patch::Apply(&without_status))
-                .await
-                .with_context(|| file.clone())?;
+            without_status.as_object_mut().context("an object")?.remove("status");
+            let mut got =
+                api.patch(&name, &params, &Patch::Apply(&without_status)).await.with_context(|| file.clone())?;
             if let Some(status) = example.get("status") {
                 let patch = Patch::Merge(json!({"status": status}));
-                got = api
-                    .patch_status(&name, &PatchParams::default(), &patch)
-                    .await
-                    .with_context(|| file.clone())?;
+                got = api.patch_status(&name, &PatchParams::default(), &patch).await.with_context(|| file.clone())?;
             }
             contains(&example, &json!(got), "").with_context(|| file.clone())?;
             api.delete(&name, &Default::default()).await?;

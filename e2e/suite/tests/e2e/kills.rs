@@ -32,10 +32,8 @@ impl Victim {
     async fn ready_pod(&self) -> Result<Pod> {
         let api = Api::<Pod>::namespaced(self.side.client.clone(), &self.namespace);
         let config = watcher::Config::default().labels(&self.selector);
-        let pods = wait::until(&format!("a ready {}", self.program), api, config, |pods| {
-            pods.values().any(living)
-        })
-        .await?;
+        let pods =
+            wait::until(&format!("a ready {}", self.program), api, config, |pods| pods.values().any(living)).await?;
         pods.into_values().find(living).context("a pod")
     }
 
@@ -49,17 +47,13 @@ impl Victim {
             ensure!(!processes.is_empty(), "no process of {name}");
             let restarts = restarts(&pod);
             processes.into_iter().try_for_each(process::kill)?;
-            let back =
-                |pod: Option<&Pod>| pod.is_some_and(|pod| living(pod) && restarts < self::restarts(pod));
+            let back = |pod: Option<&Pod>| pod.is_some_and(|pod| living(pod) && restarts < self::restarts(pod));
             wait::until_one("the container to be back", api, &name, back).await?;
         } else {
-            api.delete(&name, &DeleteParams::default().grace_period(0))
-                .await?;
+            api.delete(&name, &DeleteParams::default().grace_period(0)).await?;
             let config = watcher::Config::default().labels(&self.selector);
-            let replaced = |pods: &BTreeMap<String, Pod>| {
-                pods.values()
-                    .any(|pod| living(pod) && pod.uid().as_ref() != Some(&uid))
-            };
+            let replaced =
+                |pods: &BTreeMap<String, Pod>| pods.values().any(|pod| living(pod) && pod.uid().as_ref() != Some(&uid));
             wait::until("another pod in its place", api, config, replaced).await?;
         }
         Ok(())
@@ -71,15 +65,8 @@ fn living(pod: &Pod) -> bool {
 }
 
 fn restarts(pod: &Pod) -> i32 {
-    let statuses = pod
-        .status
-        .as_ref()
-        .and_then(|status| status.container_statuses.as_ref());
-    statuses
-        .into_iter()
-        .flatten()
-        .map(|status| status.restart_count)
-        .sum()
+    let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
+    statuses.into_iter().flatten().map(|status| status.restart_count).sum()
 }
 
 fn victims(namespace: &Namespace) -> Vec<Victim> {
@@ -91,39 +78,20 @@ fn victims(namespace: &Namespace) -> Vec<Victim> {
     };
     let kubelet = format!("liqo.io/virtual-node={VIRTUAL_NODE}");
     vec![
-        victim(
-            &namespace.home,
-            &namespace.peering.tenant_namespace,
-            &kubelet,
-            "virtual-kubelet",
-        ),
-        victim(
-            &namespace.home,
-            NAMESPACE,
-            "app.kubernetes.io/name=controller-manager",
-            "peering",
-        ),
-        victim(
-            &namespace.away,
-            NAMESPACE,
-            "app.kubernetes.io/name=shadow-pod",
-            "shadow-pod",
-        ),
+        victim(&namespace.home, &namespace.peering.tenant_namespace, &kubelet, "virtual-kubelet"),
+        victim(&namespace.home, NAMESPACE, "app.kubernetes.io/name=controller-manager", "peering"),
+        victim(&namespace.away, NAMESPACE, "app.kubernetes.io/name=shadow-pod", "shadow-pod"),
     ]
 }
 
 /// Collects the UIDs of every remote pod ever seen, by name.
 async fn observe(pods: Api<Pod>, seen: Arc<Mutex<BTreeMap<String, BTreeSet<String>>>>) -> Result<()> {
-    let events = watcher::watcher(pods, watcher::Config::default())
-        .default_backoff()
-        .applied_objects();
+    let events = watcher::watcher(pods, watcher::Config::default()).default_backoff().applied_objects();
     pin_mut!(events);
     while let Some(pod) = events.next().await {
         let Ok(pod) = pod else { continue };
         let mut seen = seen.lock().unwrap();
-        seen.entry(pod.name_any())
-            .or_default()
-            .insert(pod.uid().unwrap_or_default());
+        seen.entry(pod.name_any()).or_default().insert(pod.uid().unwrap_or_default());
     }
     Ok(())
 }
@@ -135,23 +103,15 @@ async fn ten_kills_of_each_operator_lose_and_duplicate_no_pod() -> Result<()> {
         let seen = Arc::new(Mutex::new(BTreeMap::new()));
         let observer = tokio::spawn(observe(namespace.away_pods(), seen.clone()));
         let victims = victims(&namespace);
-        let killing = futures::stream::iter(&victims)
-            .map(Ok)
-            .try_for_each_concurrent(None, async |victim| {
-                for round in 0..KILLS {
-                    victim
-                        .kill(round % 2 == 0)
-                        .await
-                        .with_context(|| format!("kill {round} of {}", victim.program))?;
-                }
-                anyhow::Ok(())
-            });
+        let killing = futures::stream::iter(&victims).map(Ok).try_for_each_concurrent(None, async |victim| {
+            for round in 0..KILLS {
+                victim.kill(round % 2 == 0).await.with_context(|| format!("kill {round} of {}", victim.program))?;
+            }
+            anyhow::Ok(())
+        });
         let creating = async {
             for i in 0..PODS {
-                namespace
-                    .home_pods()
-                    .create(&PostParams::default(), &pod(&format!("p{i}"), SERVE))
-                    .await?;
+                namespace.home_pods().create(&PostParams::default(), &pod(&format!("p{i}"), SERVE)).await?;
                 // The next one once this one has crossed: so that creation goes on during all the kills.
                 let crossed = |pod: Option<&Pod>| pod.is_some();
                 wait::until_one("a pod to cross", namespace.away_pods(), &format!("p{i}"), crossed).await?;
@@ -164,24 +124,13 @@ async fn ten_kills_of_each_operator_lose_and_duplicate_no_pod() -> Result<()> {
         observer.abort();
 
         let away = namespace.away_pods().list(&Default::default()).await?;
-        let origins: BTreeSet<_> = away
-            .iter()
-            .filter_map(|pod| pod.annotations().get(annotation::ORIGIN_UID))
-            .collect();
-        let locals: BTreeSet<_> = home
-            .values()
-            .filter_map(|pod| pod.metadata.uid.as_ref())
-            .collect();
-        ensure!(
-            away.items.len() == PODS && origins == locals,
-            "one remote pod for each local one"
-        );
+        let origins: BTreeSet<_> =
+            away.iter().filter_map(|pod| pod.annotations().get(annotation::ORIGIN_UID)).collect();
+        let locals: BTreeSet<_> = home.values().filter_map(|pod| pod.metadata.uid.as_ref()).collect();
+        ensure!(away.items.len() == PODS && origins == locals, "one remote pod for each local one");
         let seen = seen.lock().unwrap().clone();
         let rerun: Vec<_> = seen.iter().filter(|(_, uids)| uids.len() != 1).collect();
-        ensure!(
-            rerun.is_empty() && seen.len() == PODS,
-            "each was made once: {rerun:?}"
-        );
+        ensure!(rerun.is_empty() && seen.len() == PODS, "each was made once: {rerun:?}");
         Ok(())
     })
     .await

@@ -26,9 +26,7 @@ pub const VIRTUAL_NODE: &str = "away";
 static TESTBED: LazyLock<Testbed> = LazyLock::new(|| {
     let making = std::thread::spawn(|| {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-        runtime
-            .block_on(set_up())
-            .unwrap_or_else(|error| panic!("the clusters cannot be made: {error:#}"))
+        runtime.block_on(set_up()).unwrap_or_else(|error| panic!("the clusters cannot be made: {error:#}"))
     });
     making.join().expect("the clusters are made")
 });
@@ -42,24 +40,15 @@ async fn set_up() -> Result<Testbed> {
     let image = install::build_image()?;
     let policy = install::root().join("e2e/suite/audit-policy.yaml");
     let audit = vec![format!("--audit-policy-file={}", policy.display()), "--audit-log-path=-".to_owned()];
-    let spec = Spec {
-        prometheus: true,
-        extra_args: [("kube-apiserver".to_owned(), audit)].into(),
-        ..Spec::default()
-    };
+    let spec = Spec { prometheus: true, extra_args: [("kube-apiserver".to_owned(), audit)].into(), ..Spec::default() };
     let testbed = install::clusters("e2e", &spec, &image)?;
     install::umbrella(&testbed, "home", &image, true, false)?;
     install::umbrella(&testbed, "away", &image, false, true)?;
-    let (home, away) = (
-        Side::connect(&testbed, "home").await?,
-        Side::connect(&testbed, "away").await?,
-    );
+    let (home, away) = (Side::connect(&testbed, "home").await?, Side::connect(&testbed, "away").await?);
     let peering = by_hand::peer(&home, &away).await?;
     by_hand::virtual_node(&home, &peering, VIRTUAL_NODE).await?;
     let nodes = Api::<Node>::all(home.client.clone());
-    wait::until_one("the virtual node to be Ready", nodes, VIRTUAL_NODE, |node| {
-        node.is_some_and(node::is_ready)
-    })
-    .await?;
+    wait::until_one("the virtual node to be Ready", nodes, VIRTUAL_NODE, |node| node.is_some_and(node::is_ready))
+        .await?;
     Ok(testbed)
 }

@@ -12,27 +12,14 @@ use crate::{node, testbed};
 
 /// The samples of an instant query, as label sets with their value.
 fn query(cluster: &str, query: &str) -> Result<Vec<(Value, f64)>> {
-    let url = testbed()
-        .cluster(cluster)?
-        .prometheus_url
-        .clone()
-        .context("no Prometheus")?;
+    let url = testbed().cluster(cluster)?.prometheus_url.clone().context("no Prometheus")?;
     let output = Command::new("curl")
-        .args([
-            "-sf",
-            "-G",
-            &format!("{url}/api/v1/query"),
-            "--data-urlencode",
-            &format!("query={query}"),
-        ])
+        .args(["-sf", "-G", &format!("{url}/api/v1/query"), "--data-urlencode", &format!("query={query}")])
         .output()?;
     let answer: Value = serde_json::from_slice(&output.stdout).context("Prometheus gives no JSON")?;
     let samples = answer["data"]["result"].as_array().context("no result")?;
     let parsed = samples.iter().map(|sample| {
-        let value = sample["value"][1]
-            .as_str()
-            .and_then(|value| value.parse().ok())
-            .context("no value")?;
+        let value = sample["value"][1].as_str().and_then(|value| value.parse().ok()).context("no value")?;
         Ok((sample["metric"].clone(), value))
     });
     parsed.collect()
@@ -59,56 +46,29 @@ async fn prometheus_scrapes_every_operator_also_one_made_later() -> Result<()> {
         let later = "away-later";
         by_hand::virtual_node(&namespace.home, &namespace.peering, later).await?;
         let nodes = Api::<k8s_openapi::api::core::v1::Node>::all(namespace.home.client.clone());
-        wait::until_one("the later node", nodes, later, |node| {
-            node.is_some_and(node::is_ready)
-        })
-        .await?;
+        wait::until_one("the later node", nodes, later, |node| node.is_some_and(node::is_ready)).await?;
         let mut on_later = pod("web", SERVE);
         on_later.spec.as_mut().context("a spec")?.node_selector =
             Some([("kubernetes.io/hostname".into(), later.into())].into());
-        namespace
-            .home_pods()
-            .create(&PostParams::default(), &on_later)
-            .await?;
+        namespace.home_pods().create(&PostParams::default(), &on_later).await?;
         ready(&namespace, 1).await?;
 
-        until_positive(
-            "away",
-            r#"spillway_reconcile_total{controller="shadow-pod",outcome="ok"}"#,
-        )
-        .await?;
-        until_positive(
-            "away",
-            r#"spillway_reconcile_duration_seconds_count{controller="shadow-pod"}"#,
-        )
-        .await?;
-        until_positive(
-            "home",
-            r#"spillway_reconcile_total{controller="virtual-nodes",outcome="ok"}"#,
-        )
-        .await?;
+        until_positive("away", r#"spillway_reconcile_total{controller="shadow-pod",outcome="ok"}"#).await?;
+        until_positive("away", r#"spillway_reconcile_duration_seconds_count{controller="shadow-pod"}"#).await?;
+        until_positive("home", r#"spillway_reconcile_total{controller="virtual-nodes",outcome="ok"}"#).await?;
         let kubelets = |name: &str| {
-            format!(
-                r#"spillway_reconcile_total{{controller="pods",outcome="ok",pod=~"vk-{name}-[^-]+-[^-]+"}}"#
-            )
+            format!(r#"spillway_reconcile_total{{controller="pods",outcome="ok",pod=~"vk-{name}-[^-]+-[^-]+"}}"#)
         };
         until_positive("home", &kubelets(crate::VIRTUAL_NODE)).await?;
         until_positive("home", &kubelets(later)).await?;
-        for operator in [
-            "spillway_leader",
-            "spillway_watches_open",
-            "spillway_api_requests_total",
-        ] {
+        for operator in ["spillway_leader", "spillway_watches_open", "spillway_api_requests_total"] {
             until_positive("home", operator).await?;
             until_positive("away", operator).await?;
         }
         until_positive("home", "spillway_peer_reachable").await?;
 
         namespace.home_pods().delete("web", &Default::default()).await?;
-        wait::until("no pod", namespace.home_pods(), Default::default(), |pods| {
-            pods.is_empty()
-        })
-        .await?;
+        wait::until("no pod", namespace.home_pods(), Default::default(), |pods| pods.is_empty()).await?;
         node::remove(&namespace.home, &namespace.peering.tenant_namespace, later).await
     })
     .await

@@ -26,11 +26,9 @@ pub fn ready_condition(node: &Node) -> Option<(&str, &str)> {
 async fn the_virtual_node_has_what_clients_look_for() -> Result<()> {
     let home = Side::connect(testbed(), "home").await?;
     let nodes = Api::<Node>::all(home.client.clone());
-    let node = wait::until_one("a ready node", nodes, VIRTUAL_NODE, |node| {
-        node.is_some_and(is_ready)
-    })
-    .await?
-    .context("a node")?;
+    let node = wait::until_one("a ready node", nodes, VIRTUAL_NODE, |node| node.is_some_and(is_ready))
+        .await?
+        .context("a node")?;
     let away_id = by_hand::cluster_id(&Side::connect(testbed(), "away").await?).await?;
     for (key, value) in [
         ("liqo.io/type", "virtual-node"),
@@ -42,30 +40,19 @@ async fn the_virtual_node_has_what_clients_look_for() -> Result<()> {
         assert_eq!(node.labels().get(key).map(String::as_str), Some(value), "{key}");
     }
     let taints = json!(node.spec.as_ref().context("a spec")?.taints);
-    assert_eq!(
-        taints,
-        json!([{"key": "virtual-node.liqo.io/not-allowed", "value": "true", "effect": "NoExecute"}])
-    );
+    assert_eq!(taints, json!([{"key": "virtual-node.liqo.io/not-allowed", "value": "true", "effect": "NoExecute"}]));
     let status = node.status.context("a status")?;
     let capacity = json!(status.capacity);
-    assert_eq!(
-        capacity,
-        json!({"cpu": "20", "memory": "20Gi", "pods": "200", "ephemeral-storage": "20Gi"})
-    );
+    assert_eq!(capacity, json!({"cpu": "20", "memory": "20Gi", "pods": "200", "ephemeral-storage": "20Gi"}));
     assert_eq!(json!(status.allocatable), capacity);
     assert_eq!(status.node_info.context("node info")?.kubelet_version, "v1.34.4");
 
     let leases = Api::<Lease>::namespaced(home.client.clone(), "kube-node-lease");
-    let renewed = |lease: Option<&Lease>| {
-        lease
-            .and_then(|lease| lease.spec.as_ref())
-            .and_then(|spec| spec.renew_time.clone())
-    };
+    let renewed =
+        |lease: Option<&Lease>| lease.and_then(|lease| lease.spec.as_ref()).and_then(|spec| spec.renew_time.clone());
     let first = renewed(leases.get_opt(VIRTUAL_NODE).await?.as_ref());
-    wait::until_one("a heartbeat", leases, VIRTUAL_NODE, |lease| {
-        renewed(lease).is_some() && renewed(lease) != first
-    })
-    .await?;
+    wait::until_one("a heartbeat", leases, VIRTUAL_NODE, |lease| renewed(lease).is_some() && renewed(lease) != first)
+        .await?;
     Ok(())
 }
 
@@ -76,18 +63,12 @@ async fn a_deleted_node_is_put_back_and_no_pod_goes_with_it() -> Result<()> {
         let name = "away-deleted";
         by_hand::virtual_node(&namespace.home, &namespace.peering, name).await?;
         let nodes = Api::<Node>::all(namespace.home.client.clone());
-        let node = wait::until_one("a ready node", nodes.clone(), name, |node| {
-            node.is_some_and(is_ready)
-        })
-        .await?;
+        let node = wait::until_one("a ready node", nodes.clone(), name, |node| node.is_some_and(is_ready)).await?;
         let before = node.and_then(|node| node.uid());
         let mut pinned = pod("web", SERVE);
         pinned.spec.as_mut().context("a spec")?.node_selector =
             Some([("kubernetes.io/hostname".into(), name.into())].into());
-        namespace
-            .home_pods()
-            .create(&PostParams::default(), &pinned)
-            .await?;
+        namespace.home_pods().create(&PostParams::default(), &pinned).await?;
         let pods = ready(&namespace, 1).await?;
         nodes.delete(name, &DeleteParams::default()).await?;
         wait::until_one("the node to be back", nodes, name, |node| {
@@ -96,14 +77,8 @@ async fn a_deleted_node_is_put_back_and_no_pod_goes_with_it() -> Result<()> {
         .await?;
         let after = ready(&namespace, 1).await?;
         ensure!(pods["web"].uid() == after["web"].uid(), "the pod was replaced");
-        namespace
-            .home_pods()
-            .delete("web", &DeleteParams::default())
-            .await?;
-        wait::until("no pod", namespace.home_pods(), Default::default(), |pods| {
-            pods.is_empty()
-        })
-        .await?;
+        namespace.home_pods().delete("web", &DeleteParams::default()).await?;
+        wait::until("no pod", namespace.home_pods(), Default::default(), |pods| pods.is_empty()).await?;
         remove(&namespace.home, &namespace.peering.tenant_namespace, name).await
     })
     .await
@@ -111,19 +86,9 @@ async fn a_deleted_node_is_put_back_and_no_pod_goes_with_it() -> Result<()> {
 
 /// Deletes a VirtualNode and waits until it and its Node are gone.
 pub async fn remove(home: &Side, tenant_namespace: &str, name: &str) -> Result<()> {
-    let virtual_nodes =
-        Api::<spillway_api::offloading::VirtualNode>::namespaced(home.client.clone(), tenant_namespace);
+    let virtual_nodes = Api::<spillway_api::offloading::VirtualNode>::namespaced(home.client.clone(), tenant_namespace);
     virtual_nodes.delete(name, &DeleteParams::default()).await?;
-    wait::until_one("the VirtualNode to go", virtual_nodes, name, |node| {
-        node.is_none()
-    })
-    .await?;
-    wait::until_one(
-        "its Node to go",
-        Api::<Node>::all(home.client.clone()),
-        name,
-        |node| node.is_none(),
-    )
-    .await?;
+    wait::until_one("the VirtualNode to go", virtual_nodes, name, |node| node.is_none()).await?;
+    wait::until_one("its Node to go", Api::<Node>::all(home.client.clone()), name, |node| node.is_none()).await?;
     Ok(())
 }

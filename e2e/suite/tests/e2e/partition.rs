@@ -19,10 +19,7 @@ async fn what_happened_during_a_cut_is_made_up_for_after_it() -> Result<()> {
     let _alone = LINK.lock().await;
     offloaded(testbed(), async |namespace| {
         for name in ["stays", "goes"] {
-            namespace
-                .home_pods()
-                .create(&PostParams::default(), &pod(name, SERVE))
-                .await?;
+            namespace.home_pods().create(&PostParams::default(), &pod(name, SERVE)).await?;
         }
         ready(&namespace, 2).await?;
         let before = namespace.away_pods().get("stays").await?.uid();
@@ -34,43 +31,25 @@ async fn what_happened_during_a_cut_is_made_up_for_after_it() -> Result<()> {
                 node.and_then(node::ready_condition) == Some(("False", "RemoteAPIServerUnreachable"))
             };
             wait::until_one("the node to be NotReady with a reason", nodes, VIRTUAL_NODE, down).await?;
-            namespace
-                .home_pods()
-                .delete("goes", &DeleteParams::default())
-                .await?;
+            namespace.home_pods().delete("goes", &DeleteParams::default()).await?;
             let mut born = pod("born", SERVE);
             // The scheduler would wait for a Ready node.
             born.spec.as_mut().context("a spec")?.node_name = Some(VIRTUAL_NODE.into());
-            namespace
-                .home_pods()
-                .create(&PostParams::default(), &born)
-                .await?;
+            namespace.home_pods().create(&PostParams::default(), &born).await?;
             anyhow::Ok(())
         };
         let during = during.await;
         testbed().mend("home", "away")?;
         during?;
 
-        wait::until_one(
-            "the pod born during the cut",
-            namespace.home_pods(),
-            "born",
-            |pod| pod.is_some_and(is_ready),
-        )
-        .await?;
-        wait::until_one(
-            "the pod deleted during the cut to go",
-            namespace.home_pods(),
-            "goes",
-            |pod| pod.is_none(),
-        )
-        .await?;
+        wait::until_one("the pod born during the cut", namespace.home_pods(), "born", |pod| pod.is_some_and(is_ready))
+            .await?;
+        wait::until_one("the pod deleted during the cut to go", namespace.home_pods(), "goes", |pod| pod.is_none())
+            .await?;
         wait::until_one("and its twin", namespace.away_pods(), "goes", |pod| pod.is_none()).await?;
         let nodes = Api::<Node>::all(namespace.home.client.clone());
-        wait::until_one("the node to be Ready again", nodes, VIRTUAL_NODE, |node| {
-            node.is_some_and(node::is_ready)
-        })
-        .await?;
+        wait::until_one("the node to be Ready again", nodes, VIRTUAL_NODE, |node| node.is_some_and(node::is_ready))
+            .await?;
         let after = namespace.away_pods().get("stays").await?.uid();
         ensure!(before == after, "the pod that was not touched was replaced");
         Ok(())

@@ -31,56 +31,30 @@ pub fn remote_spec(command: &str) -> Value {
 pub const SERVE: &str = "trap 'exit 0' TERM; sleep 86400 & wait";
 
 pub fn pod(name: &str, command: &str) -> Pod {
-    serde_json::from_value(
-        json!({"metadata": {"name": name, "labels": {"app": name}}, "spec": remote_spec(command)}),
-    )
-    .unwrap()
+    serde_json::from_value(json!({"metadata": {"name": name, "labels": {"app": name}}, "spec": remote_spec(command)}))
+        .unwrap()
 }
 
 pub fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
-    conditions
-        .into_iter()
-        .flatten()
-        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    conditions.into_iter().flatten().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 pub fn phase(pod: &Pod) -> &str {
-    pod.status
-        .as_ref()
-        .and_then(|status| status.phase.as_deref())
-        .unwrap_or_default()
+    pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 
 /// Waits until so many pods are Ready at home.
 pub async fn ready(namespace: &Namespace, count: usize) -> Result<BTreeMap<String, Pod>> {
     let all_ready = |pods: &BTreeMap<String, Pod>| pods.len() == count && pods.values().all(is_ready);
-    wait::until(
-        &format!("{count} ready pods at home"),
-        namespace.home_pods(),
-        Config::default(),
-        all_ready,
-    )
-    .await
+    wait::until(&format!("{count} ready pods at home"), namespace.home_pods(), Config::default(), all_ready).await
 }
 
 async fn nothing_left(namespace: &Namespace) -> Result<()> {
     let shadows = Api::<ShadowPod>::namespaced(namespace.away.client.clone(), &namespace.twin);
-    wait::until(
-        "no pod at home",
-        namespace.home_pods(),
-        Config::default(),
-        BTreeMap::is_empty,
-    )
-    .await?;
+    wait::until("no pod at home", namespace.home_pods(), Config::default(), BTreeMap::is_empty).await?;
     wait::until("no ShadowPod", shadows, Config::default(), BTreeMap::is_empty).await?;
-    wait::until(
-        "no pod away",
-        namespace.away_pods(),
-        Config::default(),
-        BTreeMap::is_empty,
-    )
-    .await?;
+    wait::until("no pod away", namespace.away_pods(), Config::default(), BTreeMap::is_empty).await?;
     Ok(())
 }
 
@@ -125,20 +99,10 @@ async fn a_deleted_pod_gets_the_grace_that_its_user_asked_for() -> Result<()> {
     offloaded(testbed(), async |namespace| {
         // Ignores SIGTERM: only the end of its grace ends it.
         let mut stubborn = pod("stubborn", "trap '' TERM; while true; do sleep 1; done");
-        stubborn
-            .spec
-            .as_mut()
-            .context("a spec")?
-            .termination_grace_period_seconds = Some(3600);
-        namespace
-            .home_pods()
-            .create(&PostParams::default(), &stubborn)
-            .await?;
+        stubborn.spec.as_mut().context("a spec")?.termination_grace_period_seconds = Some(3600);
+        namespace.home_pods().create(&PostParams::default(), &stubborn).await?;
         ready(&namespace, 1).await?;
-        namespace
-            .home_pods()
-            .delete("stubborn", &DeleteParams::default().grace_period(1))
-            .await?;
+        namespace.home_pods().delete("stubborn", &DeleteParams::default().grace_period(1)).await?;
         nothing_left(&namespace).await // within the deadline, not within an hour
     })
     .await
@@ -150,43 +114,20 @@ async fn a_finished_job_is_never_run_again() -> Result<()> {
         let jobs = Api::<Job>::namespaced(namespace.home.client.clone(), &namespace.name);
         let mut spec = remote_spec("exit 0");
         spec["restartPolicy"] = json!("Never");
-        let job = serde_json::from_value(
-            json!({"metadata": {"name": "once"}, "spec": {"template": {"spec": spec}}}),
-        )?;
+        let job = serde_json::from_value(json!({"metadata": {"name": "once"}, "spec": {"template": {"spec": spec}}}))?;
         jobs.create(&PostParams::default(), &job).await?;
-        let complete = |job: Option<&Job>| {
-            job.and_then(|job| job.status.as_ref())
-                .and_then(|status| status.succeeded)
-                == Some(1)
-        };
+        let complete =
+            |job: Option<&Job>| job.and_then(|job| job.status.as_ref()).and_then(|status| status.succeeded) == Some(1);
         wait::until_one("a complete Job", jobs, "once", complete).await?;
 
         let pods = namespace.away_pods().list(&Default::default()).await?;
         let finished = pods.items.first().context("a finished pod away")?.name_any();
-        namespace
-            .away_pods()
-            .delete(&finished, &DeleteParams::default())
-            .await?;
-        wait::until_one(
-            "the finished pod away to go",
-            namespace.away_pods(),
-            &finished,
-            |pod| pod.is_none(),
-        )
-        .await?;
+        namespace.away_pods().delete(&finished, &DeleteParams::default()).await?;
+        wait::until_one("the finished pod away to go", namespace.away_pods(), &finished, |pod| pod.is_none()).await?;
         // Another pod that is made and runs shows that shadow-pod has long seen the deletion.
-        namespace
-            .home_pods()
-            .create(&PostParams::default(), &pod("after", SERVE))
-            .await?;
-        wait::until_one("a later pod", namespace.home_pods(), "after", |pod| {
-            pod.is_some_and(is_ready)
-        })
-        .await?;
-        ensure!(
-            namespace.away_pods().get_opt(&finished).await?.is_none(),
-            "the finished pod runs again"
-        );
+        namespace.home_pods().create(&PostParams::default(), &pod("after", SERVE)).await?;
+        wait::until_one("a later pod", namespace.home_pods(), "after", |pod| pod.is_some_and(is_ready)).await?;
+        ensure!(namespace.away_pods().get_opt(&finished).await?.is_none(), "the finished pod runs again");
         let shadows = Api::<ShadowPod>::namespaced(namespace.away.client.clone(), &namespace.twin);
         let status = shadows.get(&finished).await?.status.context("a status")?;
         assert_eq!(status.phase, ShadowPodPhase::Succeeded);
@@ -202,10 +143,7 @@ async fn a_pod_of_a_namespace_that_is_not_offloaded_waits_and_says_why() -> Resu
         let other = format!("{}-local", namespace.name);
         let namespaces = Api::<k8s_openapi::api::core::v1::Namespace>::all(namespace.home.client.clone());
         namespaces
-            .create(
-                &PostParams::default(),
-                &serde_json::from_value(json!({"metadata": {"name": other}}))?,
-            )
+            .create(&PostParams::default(), &serde_json::from_value(json!({"metadata": {"name": other}}))?)
             .await?;
         let pods = Api::<Pod>::namespaced(namespace.home.client.clone(), &other);
         pods.create(&PostParams::default(), &pod("lost", SERVE)).await?;
@@ -216,10 +154,7 @@ async fn a_pod_of_a_namespace_that_is_not_offloaded_waits_and_says_why() -> Resu
         let waiting = wait::until_one("a reason on the pod", pods.clone(), "lost", waits).await?;
         assert_eq!(waiting.as_ref().map(phase), Some("Pending"));
         namespaces.delete(&other, &DeleteParams::default()).await?;
-        wait::until_one("the namespace to go", namespaces, &other, |namespace| {
-            namespace.is_none()
-        })
-        .await?;
+        wait::until_one("the namespace to go", namespaces, &other, |namespace| namespace.is_none()).await?;
         Ok(())
     })
     .await
@@ -231,14 +166,8 @@ async fn a_foreign_pod_of_the_same_name_is_left_alone_and_shown_as_the_reason() 
         let mut foreign = pod("web", SERVE);
         let spec = foreign.spec.as_mut().context("a spec")?;
         (spec.node_selector, spec.tolerations) = (None, None);
-        let before = namespace
-            .away_pods()
-            .create(&PostParams::default(), &foreign)
-            .await?;
-        namespace
-            .home_pods()
-            .create(&PostParams::default(), &pod("web", SERVE))
-            .await?;
+        let before = namespace.away_pods().create(&PostParams::default(), &foreign).await?;
+        namespace.home_pods().create(&PostParams::default(), &pod("web", SERVE)).await?;
         let told = |pod: Option<&Pod>| {
             let status = pod.and_then(|pod| pod.status.as_ref());
             status.and_then(|status| status.reason.as_deref()) == Some("PodNameTaken")
@@ -249,10 +178,7 @@ async fn a_foreign_pod_of_the_same_name_is_left_alone_and_shown_as_the_reason() 
             (after.uid(), after.labels(), after.finalizers()),
             (before.uid(), before.labels(), before.finalizers())
         );
-        namespace
-            .away_pods()
-            .delete("web", &DeleteParams::default().grace_period(0))
-            .await?;
+        namespace.away_pods().delete("web", &DeleteParams::default().grace_period(0)).await?;
         ready(&namespace, 1).await.map(drop) // the way is free, and the pod takes it by itself
     })
     .await
@@ -261,20 +187,14 @@ async fn a_foreign_pod_of_the_same_name_is_left_alone_and_shown_as_the_reason() 
 #[tokio::test]
 async fn a_shadow_pod_deleted_by_hand_is_made_again() -> Result<()> {
     offloaded(testbed(), async |namespace| {
-        namespace
-            .home_pods()
-            .create(&PostParams::default(), &pod("web", SERVE))
-            .await?;
+        namespace.home_pods().create(&PostParams::default(), &pod("web", SERVE)).await?;
         let local = ready(&namespace, 1).await?;
         let shadows = Api::<ShadowPod>::namespaced(namespace.away.client.clone(), &namespace.twin);
         let before = shadows.get("web").await?.uid();
         shadows.delete("web", &DeleteParams::default()).await?;
         let again = |shadow: Option<&ShadowPod>| shadow.is_some_and(|shadow| shadow.uid() != before);
         wait::until_one("another ShadowPod", shadows, "web", again).await?;
-        wait::until_one("its pod", namespace.away_pods(), "web", |pod| {
-            pod.is_some_and(is_ready)
-        })
-        .await?;
+        wait::until_one("its pod", namespace.away_pods(), "web", |pod| pod.is_some_and(is_ready)).await?;
         assert_eq!(ready(&namespace, 1).await?["web"].uid(), local["web"].uid());
         Ok(())
     })

@@ -16,10 +16,7 @@ use crate::testbed;
 #[tokio::test]
 async fn a_remote_pod_deleted_by_hand_is_back_within_two_seconds() -> Result<()> {
     offloaded(testbed(), async |namespace| {
-        namespace
-            .home_pods()
-            .create(&PostParams::default(), &pod("web", SERVE))
-            .await?;
+        namespace.home_pods().create(&PostParams::default(), &pod("web", SERVE)).await?;
         let local = ready(&namespace, 1).await?.remove("web").context("the pod")?;
         let before = namespace.away_pods().get("web").await?.uid();
 
@@ -29,12 +26,7 @@ async fn a_remote_pod_deleted_by_hand_is_back_within_two_seconds() -> Result<()>
         let watching = async {
             while let Some(event) = events.next().await {
                 match event? {
-                    Event::InitDone => drop(
-                        namespace
-                            .away_pods()
-                            .delete("web", &DeleteParams::default())
-                            .await?,
-                    ),
+                    Event::InitDone => drop(namespace.away_pods().delete("web", &DeleteParams::default()).await?),
                     Event::Delete(_) => gone = Some(Instant::now()),
                     Event::Apply(pod) if pod.uid() != before => {
                         back = Some(Instant::now());
@@ -45,13 +37,8 @@ async fn a_remote_pod_deleted_by_hand_is_back_within_two_seconds() -> Result<()>
             }
             anyhow::Ok(())
         };
-        tokio::time::timeout(wait::DEADLINE, watching)
-            .await
-            .context("no new pod")??;
-        let (gone, back) = (
-            gone.context("the old pod went first")?,
-            back.context("a new pod")?,
-        );
+        tokio::time::timeout(wait::DEADLINE, watching).await.context("no new pod")??;
+        let (gone, back) = (gone.context("the old pod went first")?, back.context("a new pod")?);
         let took = back.saturating_duration_since(gone);
         println!("recreated {took:?} after the old pod was gone");
         ensure!(took < Duration::from_secs(2), "recreated only after {took:?}");
@@ -62,18 +49,8 @@ async fn a_remote_pod_deleted_by_hand_is_back_within_two_seconds() -> Result<()>
                 .and_then(|status| status.container_statuses.as_ref())
                 .is_some_and(|containers| containers[0].restart_count == 1)
         };
-        let after = wait::until_one(
-            "one restart shown at home",
-            namespace.home_pods(),
-            "web",
-            restarted,
-        )
-        .await?;
-        assert_eq!(
-            after.and_then(|pod| pod.uid()),
-            local.uid(),
-            "the local pod was not replaced"
-        );
+        let after = wait::until_one("one restart shown at home", namespace.home_pods(), "web", restarted).await?;
+        assert_eq!(after.and_then(|pod| pod.uid()), local.uid(), "the local pod was not replaced");
         Ok(())
     })
     .await
@@ -84,17 +61,11 @@ async fn a_remote_pod_deleted_by_hand_is_back_within_two_seconds() -> Result<()>
 async fn the_provider_needs_no_consumer_to_recreate() -> Result<()> {
     let _alone = crate::partition::LINK.lock().await;
     offloaded(testbed(), async |namespace| {
-        namespace
-            .home_pods()
-            .create(&PostParams::default(), &pod("web", SERVE))
-            .await?;
+        namespace.home_pods().create(&PostParams::default(), &pod("web", SERVE)).await?;
         ready(&namespace, 1).await?;
         let before = namespace.away_pods().get("web").await?.uid();
         testbed().cut("home", "away", Scope::All)?;
-        namespace
-            .away_pods()
-            .delete("web", &DeleteParams::default())
-            .await?;
+        namespace.away_pods().delete("web", &DeleteParams::default()).await?;
         let recreated = wait::until_one("a new pod during the cut", namespace.away_pods(), "web", |pod| {
             pod.is_some_and(|pod| pod.uid() != before && is_ready(pod))
         });

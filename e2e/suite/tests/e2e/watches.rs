@@ -51,9 +51,7 @@ async fn three_hundred_watches_all_see_an_event() -> Result<()> {
                     saw.fetch_add(1, Ordering::SeqCst);
                     told.notify_one();
                 };
-                watch
-                    .run::<ConfigMap, _>(api, Arc::new(Index::default()), Some, notify, stop)
-                    .await;
+                watch.run::<ConfigMap, _>(api, Arc::new(Index::default()), Some, notify, stop).await;
             });
         }
         let synced = tokio::time::timeout(wait::DEADLINE, health::all_opened(&lists, &stop)).await;
@@ -68,16 +66,8 @@ async fn three_hundred_watches_all_see_an_event() -> Result<()> {
             }
         };
         let reached = tokio::time::timeout(wait::DEADLINE, all).await;
-        reached.with_context(|| {
-            format!(
-                "the event reached {} of {WATCHES} watches",
-                saw.load(Ordering::SeqCst)
-            )
-        })?;
-        println!(
-            "{WATCHES} watches over {} connections",
-            clients.connections.count()
-        );
+        reached.with_context(|| format!("the event reached {} of {WATCHES} watches", saw.load(Ordering::SeqCst)))?;
+        println!("{WATCHES} watches over {} connections", clients.connections.count());
         stop.cancel();
         while tasks.join_next().await.is_some() {}
         Ok(())

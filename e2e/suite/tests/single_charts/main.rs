@@ -14,30 +14,14 @@ fn install_all() -> Result<Testbed> {
     let tag = format!("image.tag={}", image.tag);
     let releases = [
         ("home", "spillway-crds", vec![]),
-        (
-            "home",
-            "spillway-peering",
-            vec![tag.clone(), "roles.consumer=true".to_owned()],
-        ),
+        ("home", "spillway-peering", vec![tag.clone(), "roles.consumer=true".to_owned()]),
         ("home", "spillway-virtual-kubelet", vec![tag.clone()]),
         ("away", "spillway-crds", vec![]),
-        (
-            "away",
-            "spillway-peering",
-            vec![tag.clone(), "roles.provider=true".to_owned()],
-        ),
+        ("away", "spillway-peering", vec![tag.clone(), "roles.provider=true".to_owned()]),
         ("away", "spillway-shadow-pod", vec![tag]),
     ];
     for (cluster, chart, settings) in releases {
-        install::release(
-            &testbed,
-            cluster,
-            &Release {
-                name: chart,
-                chart,
-                settings,
-            },
-        )?;
+        install::release(&testbed, cluster, &Release { name: chart, chart, settings })?;
     }
     Ok(testbed)
 }
@@ -65,13 +49,7 @@ async fn each_operator_installed_by_its_own_chart_takes_a_pod_across() -> Result
     .await?;
     // Uninstalling what came from charts leaves the CRDs, and with them everybody's objects.
     let away = Side::connect(&testbed, "away").await?;
-    install::succeed(testbed.helm("away")?.args([
-        "uninstall",
-        "spillway-crds",
-        "-n",
-        install::NAMESPACE,
-        "--wait",
-    ]))?;
+    install::succeed(testbed.helm("away")?.args(["uninstall", "spillway-crds", "-n", install::NAMESPACE, "--wait"]))?;
     let kept = Api::<spillway_api::k8s::CustomResourceDefinition>::all(away.client)
         .get("shadowpods.offloading.liqo.io")
         .await?;

@@ -57,11 +57,7 @@ const OPERATORS: &[Operator] = &[
 ];
 
 fn right(verb: &str, group: &str, resource: &str) -> Right {
-    if group.is_empty() {
-        format!("{verb} {resource}")
-    } else {
-        format!("{verb} {group}/{resource}")
-    }
+    if group.is_empty() { format!("{verb} {resource}") } else { format!("{verb} {group}/{resource}") }
 }
 
 fn granted(rules: &[PolicyRule]) -> BTreeSet<Right> {
@@ -83,10 +79,7 @@ fn used(testbed: &Testbed, operator: &Operator) -> Result<(BTreeSet<Right>, Vec<
     let (mut used, mut refused) = (BTreeSet::new(), Vec::new());
     for log in testbed.logs(&format!("{}/kube-apiserver", operator.cluster))? {
         let text = std::fs::read(&log).with_context(|| format!("no log {}", log.display()))?;
-        for line in String::from_utf8_lossy(&text)
-            .lines()
-            .filter(|line| line.starts_with(r#"{"kind":"Event""#))
-        {
+        for line in String::from_utf8_lossy(&text).lines().filter(|line| line.starts_with(r#"{"kind":"Event""#)) {
             let Ok(event) = serde_json::from_str::<Value>(line) else {
                 continue;
             };
@@ -121,13 +114,7 @@ async fn no_operator_has_a_right_that_it_does_not_use_or_lacks_one_that_it_needs
         let side = Side::connect(&testbed, operator.cluster).await?;
         let mut rules = Vec::new();
         for role in operator.cluster_roles {
-            rules.extend(
-                Api::<ClusterRole>::all(side.client.clone())
-                    .get(role)
-                    .await?
-                    .rules
-                    .unwrap_or_default(),
-            );
+            rules.extend(Api::<ClusterRole>::all(side.client.clone()).get(role).await?.rules.unwrap_or_default());
         }
         if let Some(role) = operator.role {
             rules.extend(
@@ -139,22 +126,11 @@ async fn no_operator_has_a_right_that_it_does_not_use_or_lacks_one_that_it_needs
             );
         }
         let (used, refused) = used(&testbed, operator)?;
-        ensure!(
-            !used.is_empty(),
-            "the audit log of {} knows nothing of {}",
-            operator.cluster,
-            operator.account
-        );
+        ensure!(!used.is_empty(), "the audit log of {} knows nothing of {}", operator.cluster, operator.account);
         complaints.extend(refused);
-        let rare = |right: &str| {
-            RARE.iter()
-                .any(|(account, rare)| *account == operator.account && *rare == right)
-        };
+        let rare = |right: &str| RARE.iter().any(|(account, rare)| *account == operator.account && *rare == right);
         for unused in granted(&rules).difference(&used).filter(|right| !rare(right)) {
-            complaints.push(format!(
-                "{} on {} may {unused}, and never did",
-                operator.account, operator.cluster
-            ));
+            complaints.push(format!("{} on {} may {unused}, and never did", operator.account, operator.cluster));
         }
     }
     ensure!(complaints.is_empty(), "{}", complaints.join("\n"));

@@ -176,10 +176,7 @@ mod tests {
 
     #[test]
     fn a_component_flag_keeps_its_own_equals_sign() {
-        assert_eq!(
-            component_flag("kubelet=--v=4").unwrap(),
-            ("kubelet".into(), "--v=4".into())
-        );
+        assert_eq!(component_flag("kubelet=--v=4").unwrap(), ("kubelet".into(), "--v=4".into()));
         assert!(component_flag("kubelet").is_err());
     }
 }

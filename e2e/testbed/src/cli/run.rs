@@ -35,22 +35,11 @@ impl Cli {
             }
             Action::Helm { cluster, args } => return become_program(open()?.helm(&cluster)?.args(args)),
             Action::Exec { node, args } => {
-                let Some((program, rest)) = args.split_first() else {
-                    bail!("name a program")
-                };
+                let Some((program, rest)) = args.split_first() else { bail!("name a program") };
                 return become_program(open()?.on_node(&node, program)?.args(rest));
             }
-            Action::Cut {
-                a,
-                b,
-                control_plane,
-                all: _,
-            } => {
-                let scope = if control_plane {
-                    Scope::ControlPlane
-                } else {
-                    Scope::All
-                };
+            Action::Cut { a, b, control_plane, all: _ } => {
+                let scope = if control_plane { Scope::ControlPlane } else { Scope::All };
                 open()?.cut(&a, &b, scope)?;
             }
             Action::Mend { a, b } => open()?.mend(&a, &b)?,
@@ -60,26 +49,13 @@ impl Cli {
             Action::LoadImage { archive, cluster } => open()?.load_image(&archive, cluster.as_deref())?,
             Action::Logs { component, follow } => {
                 let mut tail = Command::new("tail");
-                tail.args(if follow {
-                    ["-n", "100", "-F"]
-                } else {
-                    ["-q", "-n", "+1"]
-                });
+                tail.args(if follow { ["-n", "100", "-F"] } else { ["-q", "-n", "+1"] });
                 return become_program(tail.args(open()?.logs(&component)?));
             }
-            Action::Image(ImageAction::Build {
-                bin_dir,
-                out,
-                tag,
-                binaries,
-            }) => {
+            Action::Image(ImageAction::Build { bin_dir, out, tag, binaries }) => {
                 product::build(&bin_dir, &binaries, &tag, &out)?;
             }
-            Action::Image(ImageAction::Rootfs {
-                dir,
-                bin_dir,
-                binaries,
-            }) => {
+            Action::Image(ImageAction::Rootfs { dir, bin_dir, binaries }) => {
                 product::rootfs(&bin_dir, &binaries)?.write_directory(&dir)?;
             }
         }
@@ -104,20 +80,9 @@ fn up(name: &str, args: UpArgs) -> Result<()> {
     };
     let progress = Progress::to_stderr();
     let testbed = Testbed::up_with(name, &spec, progress.clone())?;
-    let clusters: Vec<&str> = testbed
-        .clusters()
-        .iter()
-        .map(|cluster| cluster.name.as_str())
-        .collect();
-    progress.say(&format!(
-        "{} up after {:.1} s",
-        clusters.join(", "),
-        progress.elapsed().as_secs_f32()
-    ));
-    progress.say(&format!(
-        "try: testbed --name {name} kubectl {} -- get nodes -o wide",
-        clusters[0]
-    ));
+    let clusters: Vec<&str> = testbed.clusters().iter().map(|cluster| cluster.name.as_str()).collect();
+    progress.say(&format!("{} up after {:.1} s", clusters.join(", "), progress.elapsed().as_secs_f32()));
+    progress.say(&format!("try: testbed --name {name} kubectl {} -- get nodes -o wide", clusters[0]));
     Ok(())
 }
 
@@ -126,45 +91,26 @@ fn status(testbed: &Testbed) -> Result<ExitCode> {
     // The reader may be gone, as after `| head`; that is no failure.
     let _ = write_status(testbed, &components, &mut std::io::stdout().lock());
     let dead = components.iter().any(|component| component.state == State::Dead);
-    Ok(if dead {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(if dead { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn write_status(testbed: &Testbed, components: &[ComponentStatus], out: &mut impl Write) -> Result<()> {
     writeln!(out, "testbed {} in {}", testbed.name(), testbed.dir().display())?;
     for cluster in testbed.clusters() {
         writeln!(out, "\n{}  {}", cluster.name, cluster.api_url)?;
-        writeln!(
-            out,
-            "  pods {}  services {}",
-            cluster.pod_cidr, cluster.service_cidr
-        )?;
+        writeln!(out, "  pods {}  services {}", cluster.pod_cidr, cluster.service_cidr)?;
         if cluster.pod_cidr != cluster.reachable_pod_cidr {
-            writeln!(
-                out,
-                "  pods are reached from outside under {}",
-                cluster.reachable_pod_cidr
-            )?;
+            writeln!(out, "  pods are reached from outside under {}", cluster.reachable_pod_cidr)?;
         }
         if let Some(url) = &cluster.prometheus_url {
             writeln!(out, "  prometheus {url}")?;
         }
-        for component in components
-            .iter()
-            .filter(|component| component.cluster == cluster.name)
-        {
+        for component in components.iter().filter(|component| component.cluster == cluster.name) {
             writeln!(out, "  {:<26} {}", component.name, component.state)?;
         }
     }
     for (a, b, scope) in testbed.cuts()?.iter() {
-        let what = if scope == Scope::All {
-            "everything"
-        } else {
-            "control planes only"
-        };
+        let what = if scope == Scope::All { "everything" } else { "control planes only" };
         writeln!(out, "\ncut: {a} and {b} ({what})")?;
     }
     Ok(())

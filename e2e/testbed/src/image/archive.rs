@@ -39,11 +39,9 @@ impl Image {
         }])
         .to_string();
         let mut archive = tar::Builder::new(output);
-        for (name, content) in [
-            (config_name.as_str(), config.as_bytes()),
-            (&layer_name, &layer),
-            ("manifest.json", manifest.as_bytes()),
-        ] {
+        for (name, content) in
+            [(config_name.as_str(), config.as_bytes()), (&layer_name, &layer), ("manifest.json", manifest.as_bytes())]
+        {
             let mut header = tar::Header::new_gnu();
             header.set_mode(0o644);
             header.set_mtime(0);
@@ -94,11 +92,7 @@ mod tests {
     fn bytes(content: &str) -> Vec<u8> {
         let mut rootfs = Rootfs::default();
         rootfs.file("bin/tool", content, 0o755);
-        let image = Image {
-            rootfs,
-            reference: "tool:1".into(),
-            config: Config::default(),
-        };
+        let image = Image { rootfs, reference: "tool:1".into(), config: Config::default() };
         let mut bytes = Vec::new();
         image.write(&mut bytes).unwrap();
         bytes
@@ -112,14 +106,8 @@ mod tests {
 
     #[test]
     fn references_are_written_out() {
-        assert_eq!(
-            full_reference("busybox:testbed"),
-            "docker.io/library/busybox:testbed"
-        );
-        assert_eq!(
-            full_reference("spillway/spillway:dev"),
-            "docker.io/spillway/spillway:dev"
-        );
+        assert_eq!(full_reference("busybox:testbed"), "docker.io/library/busybox:testbed");
+        assert_eq!(full_reference("spillway/spillway:dev"), "docker.io/spillway/spillway:dev");
         assert_eq!(full_reference("ghcr.io/a/b:1"), "ghcr.io/a/b:1");
         assert_eq!(full_reference("localhost:5000/b:1"), "localhost:5000/b:1");
     }

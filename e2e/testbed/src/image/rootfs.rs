@@ -29,23 +29,12 @@ impl Rootfs {
     }
 
     pub fn file(&mut self, path: &str, content: impl Into<Vec<u8>>, mode: u32) -> &mut Self {
-        self.insert(
-            Path::new(path),
-            Entry::File {
-                content: content.into(),
-                mode,
-            },
-        );
+        self.insert(Path::new(path), Entry::File { content: content.into(), mode });
         self
     }
 
     pub fn link(&mut self, path: &str, target: &str) -> &mut Self {
-        self.insert(
-            Path::new(path),
-            Entry::Link {
-                target: target.into(),
-            },
-        );
+        self.insert(Path::new(path), Entry::Link { target: target.into() });
         self
     }
 
@@ -68,16 +57,8 @@ impl Rootfs {
 
     /// What the C library loads by name when it looks up users and hosts; parts of it since glibc 2.34.
     pub fn name_service(&mut self) -> Result<&mut Self> {
-        let libc = self
-            .entries
-            .keys()
-            .find(|path| path.ends_with("libc.so.6"))
-            .cloned();
-        let Some(dir) = libc
-            .as_deref()
-            .and_then(Path::parent)
-            .map(|dir| Path::new("/").join(dir))
-        else {
+        let libc = self.entries.keys().find(|path| path.ends_with("libc.so.6")).cloned();
+        let Some(dir) = libc.as_deref().and_then(Path::parent).map(|dir| Path::new("/").join(dir)) else {
             return Ok(self);
         };
         for library in ["libnss_files.so.2", "libnss_dns.so.2", "libresolv.so.2"] {
@@ -85,20 +66,14 @@ impl Rootfs {
                 self.host_file(&dir.join(library), 0o755)?;
             }
         }
-        self.file(
-            "etc/nsswitch.conf",
-            "passwd: files\ngroup: files\nhosts: files dns\n",
-            0o644,
-        );
+        self.file("etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n", 0o644);
         Ok(self)
     }
 
     fn insert(&mut self, path: &Path, entry: Entry) {
         let path = path.strip_prefix("/").unwrap_or(path).to_path_buf();
         for parent in path.ancestors().skip(1).filter(|parent| *parent != Path::new("")) {
-            self.entries
-                .entry(parent.to_path_buf())
-                .or_insert(Entry::Directory { mode: 0o755 });
+            self.entries.entry(parent.to_path_buf()).or_insert(Entry::Directory { mode: 0o755 });
         }
         self.entries.insert(path, entry);
     }
@@ -138,11 +113,7 @@ impl Rootfs {
     /// Writes the tree into a folder, which must be empty or absent.
     pub fn write_directory(&self, dir: &Path) -> Result<()> {
         fs::create_dir_all(dir)?;
-        ensure!(
-            fs::read_dir(dir)?.next().is_none(),
-            "{} is not empty",
-            dir.display()
-        );
+        ensure!(fs::read_dir(dir)?.next().is_none(), "{} is not empty", dir.display());
         for (path, entry) in &self.entries {
             let path = dir.join(path);
             match entry {
@@ -165,21 +136,13 @@ impl Rootfs {
 fn libraries(program: &Path) -> Result<Vec<PathBuf>> {
     let output = command("ldd").arg(program).output().context("cannot run ldd")?;
     let text = String::from_utf8_lossy(&output.stdout);
-    ensure!(
-        !text.contains("not found"),
-        "{} lacks libraries here:\n{text}",
-        program.display()
-    );
+    ensure!(!text.contains("not found"), "{} lacks libraries here:\n{text}", program.display());
     Ok(parse_ldd(&text))
 }
 
 fn parse_ldd(text: &str) -> Vec<PathBuf> {
     text.lines()
-        .filter_map(|line| {
-            line.split_whitespace()
-                .find(|word| word.starts_with('/'))
-                .map(PathBuf::from)
-        })
+        .filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')).map(PathBuf::from))
         .collect()
 }
 
@@ -190,10 +153,7 @@ mod tests {
     #[test]
     fn libraries_are_read_from_every_form_of_line() {
         let text = "\tlinux-vdso.so.1 (0x1)\n\tlibc.so.6 => /lib/x/libc.so.6 (0x2)\n\t/lib64/ld.so.2 (0x3)\n";
-        assert_eq!(
-            parse_ldd(text),
-            [PathBuf::from("/lib/x/libc.so.6"), PathBuf::from("/lib64/ld.so.2")]
-        );
+        assert_eq!(parse_ldd(text), [PathBuf::from("/lib/x/libc.so.6"), PathBuf::from("/lib64/ld.so.2")]);
         assert!(parse_ldd("\tstatically linked\n").is_empty());
     }
 
@@ -219,19 +179,10 @@ mod tests {
     fn a_directory_has_the_tree_with_its_modes() {
         let folder = tempfile::tempdir().unwrap();
         let mut rootfs = Rootfs::default();
-        rootfs
-            .file("/bin/tool", "x", 0o755)
-            .link("bin/alias", "tool")
-            .directory("tmp", 0o1777);
+        rootfs.file("/bin/tool", "x", 0o755).link("bin/alias", "tool").directory("tmp", 0o1777);
         rootfs.write_directory(&folder.path().join("root")).unwrap();
-        let mode = fs::metadata(folder.path().join("root/bin/alias"))
-            .unwrap()
-            .permissions()
-            .mode();
+        let mode = fs::metadata(folder.path().join("root/bin/alias")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o755);
-        assert!(
-            rootfs.write_directory(&folder.path().join("root")).is_err(),
-            "not empty"
-        );
+        assert!(rootfs.write_directory(&folder.path().join("root")).is_err(), "not empty");
     }
 }

@@ -22,24 +22,18 @@ pub fn first_objects(site: &Site<'_>, step: &Step) -> Result<()> {
 /// Until the namespace `default` has its service account, the API server refuses pods there.
 pub fn service_accounts(site: &Site<'_>, step: &Step) -> Result<()> {
     until(step, "service account default/default", || {
-        Ok(!site
-            .get(&["serviceaccount", "default", "-n", "default"], "{.metadata.uid}")?
-            .is_empty())
+        Ok(!site.get(&["serviceaccount", "default", "-n", "default"], "{.metadata.uid}")?.is_empty())
     })
 }
 
 /// The node has its pod CIDR of the plan, and is Ready.
 pub fn node_ready(site: &Site<'_>, step: &Step) -> Result<()> {
     let name = site.node.name.as_str();
-    until(step, &format!("node {name} to register"), || {
-        Ok(!site.get(&["node", name], "{.metadata.uid}")?.is_empty())
-    })?;
+    until(step, &format!("node {name} to register"), || Ok(!site.get(&["node", name], "{.metadata.uid}")?.is_empty()))?;
     if site.get(&["node", name], "{.spec.podCIDR}")?.is_empty() {
         let cidr = site.node.pod_cidr;
         let patch = json!({ "spec": { "podCIDR": cidr, "podCIDRs": [cidr] } }).to_string();
-        run(site
-            .kubectl()?
-            .args(["patch", "node", name, "--type=merge", "-p", &patch]))?;
+        run(site.kubectl()?.args(["patch", "node", name, "--type=merge", "-p", &patch]))?;
     }
     until(step, &format!("node {name} to be Ready"), || {
         // The taint goes a moment after the condition came; others are somebody's intent.

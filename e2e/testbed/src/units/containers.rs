@@ -22,10 +22,7 @@ pub fn containerd(site: &Site<'_>) -> Result<Launch> {
     let network = site.node_path("cni-config");
     let mut launch = Launch::with_args(["--config".to_owned(), config.display().to_string()]);
     launch.args.extend(["--log-level".into(), "info".into()]);
-    launch.files = vec![
-        (config, containerd_config(site)),
-        (network.join("10-testbed.conflist"), network_config(site)),
-    ];
+    launch.files = vec![(config, containerd_config(site)), (network.join("10-testbed.conflist"), network_config(site))];
     launch.in_node_mounts = true;
     Ok(launch)
 }
@@ -105,16 +102,11 @@ pub fn stock_images(site: &Site<'_>, step: &Step) -> Result<()> {
 /// The archive of a stock image, written once for all nodes.
 fn stock_archive(home: &Home, image: &Stock) -> Result<PathBuf> {
     static WRITING: Mutex<()> = Mutex::new(());
-    let _turn = WRITING
-        .lock()
-        .map_err(|_| anyhow!("another thread failed to write an image"))?;
+    let _turn = WRITING.lock().map_err(|_| anyhow!("another thread failed to write an image"))?;
     let pause = binaries::path("pause")?;
     // The program's path holds the digest of its sources: a new version is a new image.
     let version = digest::short(&[pause.as_os_str().as_encoded_bytes()]);
-    let archive = home
-        .dir
-        .join("images")
-        .join(format!("{}-{version}.tar", image.file));
+    let archive = home.dir.join("images").join(format!("{}-{version}.tar", image.file));
     if !archive.exists() {
         let mut content = Vec::new();
         (image.build)(&pause)?.write(&mut content)?;
@@ -126,13 +118,7 @@ fn stock_archive(home: &Home, image: &Stock) -> Result<PathBuf> {
 /// Loads a docker-archive into a node's containerd, unless this very file was loaded before.
 pub fn load(home: &Home, node: &str, archive: &Path) -> Result<()> {
     let found = fs::metadata(archive).with_context(|| format!("cannot read {}", archive.display()))?;
-    let identity = format!(
-        "{} {} {} {}",
-        found.ino(),
-        found.len(),
-        found.mtime(),
-        found.mtime_nsec()
-    );
+    let identity = format!("{} {} {} {}", found.ino(), found.len(), found.mtime(), found.mtime_nsec());
     let name = digest::short(&[archive.as_os_str().as_encoded_bytes(), identity.as_bytes()]);
     let marker = home.node_dir(node).join("loaded-images").join(name);
     if marker.exists() {

@@ -45,27 +45,15 @@ pub fn apiserver(site: &Site<'_>) -> Result<Launch> {
         "--authorization-mode=Node,RBAC".into(),
         "--enable-admission-plugins=NodeRestriction".into(),
         "--allow-privileged=true".into(),
-        format!(
-            "--kubelet-client-certificate={}",
-            site.pki("apiserver-kubelet-client.crt")
-        ),
-        format!(
-            "--kubelet-client-key={}",
-            site.pki("apiserver-kubelet-client.key")
-        ),
+        format!("--kubelet-client-certificate={}", site.pki("apiserver-kubelet-client.crt")),
+        format!("--kubelet-client-key={}", site.pki("apiserver-kubelet-client.key")),
         // Without it any serving certificate of a kubelet passes.
         format!("--kubelet-certificate-authority={}", site.pki("ca.crt")),
         "--kubelet-preferred-address-types=InternalIP".into(),
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local".into(),
         format!("--service-account-key-file={}", site.pki("service-account.pub")),
-        format!(
-            "--service-account-signing-key-file={}",
-            site.pki("service-account.key")
-        ),
-        format!(
-            "--requestheader-client-ca-file={}",
-            site.pki("front-proxy-ca.crt")
-        ),
+        format!("--service-account-signing-key-file={}", site.pki("service-account.key")),
+        format!("--requestheader-client-ca-file={}", site.pki("front-proxy-ca.crt")),
         "--requestheader-allowed-names=front-proxy-client".into(),
         "--requestheader-username-headers=X-Remote-User".into(),
         "--requestheader-group-headers=X-Remote-Group".into(),
@@ -80,14 +68,10 @@ pub fn apiserver(site: &Site<'_>) -> Result<Launch> {
 pub fn apiserver_ready(site: &Site<'_>) -> Probe {
     Probe::Http {
         url: format!("{}/readyz", site.cluster.api_url()),
-        curl_args: [
-            ("--cacert", "ca.crt"),
-            ("--cert", "admin.crt"),
-            ("--key", "admin.key"),
-        ]
-        .into_iter()
-        .flat_map(|(flag, file)| [flag.to_owned(), site.pki(file)])
-        .collect(),
+        curl_args: [("--cacert", "ca.crt"), ("--cert", "admin.crt"), ("--key", "admin.key")]
+            .into_iter()
+            .flat_map(|(flag, file)| [flag.to_owned(), site.pki(file)])
+            .collect(),
     }
 }
 
@@ -100,19 +84,13 @@ pub fn controller_manager(site: &Site<'_>) -> Result<Launch> {
         "--leader-elect=false".into(),
         "--use-service-account-credentials=true".into(),
         format!("--root-ca-file={}", site.pki("ca.crt")),
-        format!(
-            "--service-account-private-key-file={}",
-            site.pki("service-account.key")
-        ),
+        format!("--service-account-private-key-file={}", site.pki("service-account.key")),
         format!("--cluster-signing-cert-file={}", site.pki("ca.crt")),
         format!("--cluster-signing-key-file={}", site.pki("ca.key")),
         format!("--cluster-cidr={}", site.cluster.pod_cidr),
         format!("--service-cluster-ip-range={}", site.cluster.service_cidr),
         // Else it makes one in /usr.
-        format!(
-            "--flex-volume-plugin-dir={}",
-            site.cluster_path("volume-plugins").display()
-        ),
+        format!("--flex-volume-plugin-dir={}", site.cluster_path("volume-plugins").display()),
         // The plan fixes each node's pod CIDR; see `node_ready`.
         "--allocate-node-cidrs=false".into(),
     ]);
@@ -143,11 +121,6 @@ pub fn scheduler_ready(_: &Site<'_>) -> Probe {
 fn rate(site: &Site<'_>) -> Vec<String> {
     site.spec
         .api_qps
-        .map(|qps| {
-            vec![
-                format!("--kube-api-qps={qps}"),
-                format!("--kube-api-burst={}", qps.saturating_mul(2)),
-            ]
-        })
+        .map(|qps| vec![format!("--kube-api-qps={qps}"), format!("--kube-api-burst={}", qps.saturating_mul(2))])
         .unwrap_or_default()
 }

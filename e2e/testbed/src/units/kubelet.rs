@@ -27,10 +27,7 @@ pub fn kubelet_ready(_: &Site<'_>) -> Probe {
 }
 
 fn kubelet_config(site: &Site<'_>) -> String {
-    let socket = format!(
-        "unix://{}",
-        site.home.containerd_socket(&site.node.name).display()
-    );
+    let socket = format!("unix://{}", site.home.containerd_socket(&site.node.name).display());
     let serving = certs::serving_file(site.node);
     let config = json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",

@@ -35,9 +35,7 @@ pub fn kwok_ready(_: &Site<'_>) -> Probe {
 
 /// Creates the nodes that are missing, and waits until all are Ready.
 pub fn nodes(site: &Site<'_>, step: &Step) -> Result<()> {
-    let existing = run(site
-        .kubectl()?
-        .args(["get", "nodes", "-l", "type=kwok", "-o", "name"]))?;
+    let existing = run(site.kubectl()?.args(["get", "nodes", "-l", "type=kwok", "-o", "name"]))?;
     let missing: Vec<Value> = (0..site.spec.kwok_nodes)
         .map(|index| format!("{}-kwok-{index}", site.cluster.name))
         .filter(|name| !existing.lines().any(|line| line == format!("node/{name}")))

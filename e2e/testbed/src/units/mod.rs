@@ -53,10 +53,7 @@ pub enum Source {
 
 pub enum Work {
     /// A process that runs until it is stopped.
-    Serve {
-        launch: fn(&Site<'_>) -> Result<Launch>,
-        ready: fn(&Site<'_>) -> Probe,
-    },
+    Serve { launch: fn(&Site<'_>) -> Result<Launch>, ready: fn(&Site<'_>) -> Probe },
     /// Something done once, and harmless when done again.
     Once(fn(&Site<'_>, &Step) -> Result<()>),
 }
@@ -73,10 +70,7 @@ pub struct Launch {
 
 impl Launch {
     fn with_args<S: Into<String>>(args: impl IntoIterator<Item = S>) -> Self {
-        Self {
-            args: args.into_iter().map(Into::into).collect(),
-            ..Self::default()
-        }
+        Self { args: args.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 }
 
@@ -138,17 +132,10 @@ pub static TABLE: [Row; 16] = [
 
 /// Refuses flags for what is no process of ours.
 pub fn check_names<'a>(names: impl Iterator<Item = &'a String>) -> Result<()> {
-    let known: Vec<&str> = TABLE
-        .iter()
-        .filter(|row| matches!(row.work, Work::Serve { .. }))
-        .map(|row| row.name)
-        .collect();
+    let known: Vec<&str> =
+        TABLE.iter().filter(|row| matches!(row.work, Work::Serve { .. })).map(|row| row.name).collect();
     for name in names {
-        ensure!(
-            known.contains(&name.as_str()),
-            "there is no component {name:?}; there are: {}",
-            known.join(", ")
-        );
+        ensure!(known.contains(&name.as_str()), "there is no component {name:?}; there are: {}", known.join(", "));
     }
     Ok(())
 }
@@ -189,14 +176,9 @@ mod tests {
 
     #[test]
     fn a_bare_control_plane_builds_no_kubelet() {
-        let bare = Spec {
-            control_plane_only: true,
-            ..Spec::default()
-        };
+        let bare = Spec { control_plane_only: true, ..Spec::default() };
         let (programs, packages) = requirements(&bare);
-        assert!(
-            !programs.contains(&"kubelet") && !programs.contains(&"pause") && !programs.contains(&"kwok")
-        );
+        assert!(!programs.contains(&"kubelet") && !programs.contains(&"pause") && !programs.contains(&"kwok"));
         assert!(packages.iter().all(|package| package.name != "containerd"));
     }
 }

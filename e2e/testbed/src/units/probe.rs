@@ -17,10 +17,7 @@ pub enum Probe {
 impl Probe {
     /// Health endpoints only: whose certificate serves them does not matter.
     pub fn http(url: impl Into<String>) -> Self {
-        Self::Http {
-            url: url.into(),
-            curl_args: vec!["--insecure".into()],
-        }
+        Self::Http { url: url.into(), curl_args: vec!["--insecure".into()] }
     }
 
     pub fn passes(&self, network_namespace: &Path) -> bool {

@@ -15,10 +15,7 @@ const DISCOVERY_TEMPLATE: &str = include_str!("../../manifests/discover-pods.got
 
 /// Debian's Prometheus cannot watch Kubernetes itself; this does, and writes files that Prometheus watches.
 pub fn discovery(site: &Site<'_>) -> Result<Launch> {
-    let (script, template) = (
-        site.cluster_path("discover-pods.sh"),
-        site.cluster_path("discover-pods.gotemplate"),
-    );
+    let (script, template) = (site.cluster_path("discover-pods.sh"), site.cluster_path("discover-pods.gotemplate"));
     let mut launch = Launch::with_args([
         script.display().to_string(),
         binaries::path("kubectl")?.display().to_string(),
@@ -26,10 +23,7 @@ pub fn discovery(site: &Site<'_>) -> Result<Launch> {
         template.display().to_string(),
         targets(site).display().to_string(),
     ]);
-    launch.files = vec![
-        (script, DISCOVERY.to_owned()),
-        (template, DISCOVERY_TEMPLATE.to_owned()),
-    ];
+    launch.files = vec![(script, DISCOVERY.to_owned()), (template, DISCOVERY_TEMPLATE.to_owned())];
     Ok(launch)
 }
 
@@ -45,10 +39,7 @@ pub fn prometheus(site: &Site<'_>) -> Result<Launch> {
     let config = site.cluster_path("prometheus.yaml");
     let mut launch = Launch::with_args([
         format!("--config.file={}", config.display()),
-        format!(
-            "--storage.tsdb.path={}",
-            site.cluster_path("prometheus").display()
-        ),
+        format!("--storage.tsdb.path={}", site.cluster_path("prometheus").display()),
         "--storage.tsdb.retention.time=1d".into(),
         format!("--web.listen-address={}:{PORT}", site.cluster.api_address),
         "--log.level=warn".into(),

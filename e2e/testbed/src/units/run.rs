@@ -29,11 +29,7 @@ pub fn instances<'a>(spec: &Spec, plan: &'a Plan) -> Vec<Instance<'a>> {
     let mut all = Vec::new();
     for cluster in &plan.clusters {
         for row in TABLE.iter().filter(|row| (row.wanted)(spec)) {
-            let nodes = if row.scope == Scope::Node {
-                &cluster.nodes[..]
-            } else {
-                &cluster.nodes[..1]
-            };
+            let nodes = if row.scope == Scope::Node { &cluster.nodes[..] } else { &cluster.nodes[..1] };
             all.extend(nodes.iter().map(|node| Instance { row, cluster, node }));
         }
     }
@@ -61,33 +57,19 @@ impl Instance<'_> {
     /// The keys of what must be ready first.
     fn dependencies(&self) -> Vec<String> {
         let mut keys = Vec::new();
-        for row in self
-            .row
-            .after
-            .iter()
-            .filter_map(|name| TABLE.iter().find(|row| row.name == *name))
-        {
+        for row in self.row.after.iter().filter_map(|name| TABLE.iter().find(|row| row.name == *name)) {
             let nodes = match (row.scope, self.row.scope) {
                 (Scope::Node, Scope::Node) => std::slice::from_ref(self.node),
                 (Scope::Node, Scope::Cluster) => &self.cluster.nodes[..],
                 (Scope::Cluster, _) => &self.cluster.nodes[..1],
             };
-            keys.extend(
-                nodes
-                    .iter()
-                    .map(|node| format!("{}/{}", self.cluster.name, name_on(row, node))),
-            );
+            keys.extend(nodes.iter().map(|node| format!("{}/{}", self.cluster.name, name_on(row, node))));
         }
         keys
     }
 
     fn ensure(&self, home: &Home, spec: &Spec, progress: &Progress) -> Result<()> {
-        let site = Site {
-            home,
-            spec,
-            cluster: self.cluster,
-            node: self.node,
-        };
+        let site = Site { home, spec, cluster: self.cluster, node: self.node };
         let step = progress.step(&self.key());
         match &self.row.work {
             Work::Once(work) => {
@@ -105,25 +87,11 @@ impl Instance<'_> {
     }
 
     /// Starts what does not run as wanted and waits until it serves; whether it had to be started.
-    fn ensure_process(
-        &self,
-        site: &Site<'_>,
-        mut launch: Launch,
-        probe: &Probe,
-        step: &Step,
-    ) -> Result<bool> {
-        launch.args.extend(
-            site.spec
-                .extra_args
-                .get(self.row.name)
-                .cloned()
-                .unwrap_or_default(),
-        );
+    fn ensure_process(&self, site: &Site<'_>, mut launch: Launch, probe: &Probe, step: &Step) -> Result<bool> {
+        launch.args.extend(site.spec.extra_args.get(self.row.name).cloned().unwrap_or_default());
         let program = program(&self.row.source)?;
         let network = site.home.network_namespace(&self.node.name);
-        let mounts = launch
-            .in_node_mounts
-            .then(|| site.home.mount_namespace(&self.node.name));
+        let mounts = launch.in_node_mounts.then(|| site.home.mount_namespace(&self.node.name));
         let fingerprint = fingerprint(&program, &launch, &[Some(&network), mounts.as_ref()]);
         let recorded = self.recorded(site.home);
         let runs_as_wanted = recorded.alive().is_some() && recorded.has_fingerprint(&fingerprint);
@@ -148,12 +116,7 @@ impl Instance<'_> {
                 bail!("{} ended by itself while it was starting", self.key());
             }
             if Instant::now() > deadline {
-                bail!(
-                    "{} does not serve at {} after {} s",
-                    self.key(),
-                    probe.describe(),
-                    PATIENCE.as_secs()
-                );
+                bail!("{} does not serve at {} after {} s", self.key(), probe.describe(), PATIENCE.as_secs());
             }
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -196,9 +159,9 @@ impl Board {
         let Ok(state) = self.state.lock() else {
             return false;
         };
-        let waited = self.changed.wait_while(state, |(ready, failure)| {
-            failure.is_none() && !keys.iter().all(|key| ready.contains(key))
-        });
+        let waited = self
+            .changed
+            .wait_while(state, |(ready, failure)| failure.is_none() && !keys.iter().all(|key| ready.contains(key)));
         waited.is_ok_and(|state| state.1.is_none())
     }
 
@@ -209,9 +172,7 @@ impl Board {
                     state.0.insert(key);
                 }
                 Err(error) => {
-                    state
-                        .1
-                        .get_or_insert(error.context(format!("{key} did not come up")));
+                    state.1.get_or_insert(error.context(format!("{key} did not come up")));
                 }
             }
         }
@@ -219,10 +180,7 @@ impl Board {
     }
 
     fn into_result(self) -> Result<()> {
-        let state = self
-            .state
-            .into_inner()
-            .map_err(|_| anyhow!("a starting thread died"))?;
+        let state = self.state.into_inner().map_err(|_| anyhow!("a starting thread died"))?;
         state.1.map_or(Ok(()), Err)
     }
 }
@@ -237,20 +195,14 @@ fn name_on(row: &Row, node: &Node) -> String {
 fn program(source: &Source) -> Result<PathBuf> {
     match source {
         Source::Go(program) => binaries::path(program),
-        Source::Debian(program, _) => {
-            packages::find(program).with_context(|| format!("{program} is not installed"))
-        }
+        Source::Debian(program, _) => packages::find(program).with_context(|| format!("{program} is not installed")),
         Source::Testbed(_) => bail!("it has no program"),
     }
 }
 
 /// What a running process must match: its program, flags, configuration and the namespaces it lives in.
 fn fingerprint(program: &std::path::Path, launch: &Launch, homes: &[Option<&PathBuf>]) -> String {
-    let labels: Vec<String> = homes
-        .iter()
-        .flatten()
-        .map(|path| namespaces::label(path).unwrap_or_default())
-        .collect();
+    let labels: Vec<String> = homes.iter().flatten().map(|path| namespaces::label(path).unwrap_or_default()).collect();
     let mut parts: Vec<&[u8]> = vec![program.as_os_str().as_encoded_bytes()];
     parts.extend(launch.args.iter().map(String::as_bytes));
     parts.extend(launch.files.iter().map(|(_, content)| content.as_bytes()));

@@ -35,9 +35,7 @@ impl Site<'_> {
     }
 
     pub fn kubeconfig_of(&self, client: &str) -> Result<String> {
-        Ok(kubeconfig::of_client(self.home, self.cluster, client)?
-            .display()
-            .to_string())
+        Ok(kubeconfig::of_client(self.home, self.cluster, client)?.display().to_string())
     }
 
     /// `kubectl` as the cluster's administrator.
@@ -47,14 +45,7 @@ impl Site<'_> {
 
     pub fn apply(&self, manifest: &str) -> Result<()> {
         let mut apply = self.kubectl()?;
-        apply.args([
-            "apply",
-            "--server-side",
-            "--force-conflicts",
-            "--field-manager=testbed",
-            "-f",
-            "-",
-        ]);
+        apply.args(["apply", "--server-side", "--force-conflicts", "--field-manager=testbed", "-f", "-"]);
         run_with_input(&mut apply, manifest)
             .with_context(|| format!("cannot create the testbed's objects in {}", self.cluster.name))?;
         Ok(())
@@ -62,11 +53,7 @@ impl Site<'_> {
 
     /// One value of an object, empty when it is absent.
     pub fn get(&self, object: &[&str], jsonpath: &str) -> Result<String> {
-        run(self.kubectl()?.arg("get").args(object).args([
-            "--ignore-not-found",
-            "-o",
-            &format!("jsonpath={jsonpath}"),
-        ]))
+        run(self.kubectl()?.arg("get").args(object).args(["--ignore-not-found", "-o", &format!("jsonpath={jsonpath}")]))
     }
 }
 
@@ -74,10 +61,7 @@ impl Site<'_> {
 pub fn kubectl(home: &Home, cluster: &Cluster) -> Result<Command> {
     let mut kubectl = command(binaries::path("kubectl")?);
     kubectl.env("KUBECONFIG", home.kubeconfig(&cluster.name));
-    kubectl.env(
-        "KUBECACHEDIR",
-        home.cluster_dir(&cluster.name).join("kubectl-cache"),
-    );
+    kubectl.env("KUBECACHEDIR", home.cluster_dir(&cluster.name).join("kubectl-cache"));
     for proxy in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
         kubectl.env_remove(proxy);
     }

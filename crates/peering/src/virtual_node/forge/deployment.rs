@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment};
 use k8s_openapi::api::core::v1::{
-    Container, ContainerPort, EnvVar, KeyToPath, PodSpec, PodTemplateSpec, ResourceRequirements,
-    SecretVolumeSource, Volume, VolumeMount,
+    Container, ContainerPort, EnvVar, KeyToPath, PodSpec, PodTemplateSpec, ResourceRequirements, SecretVolumeSource,
+    Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -12,8 +12,8 @@ use kube::api::ObjectMeta;
 use spillway_api::well_known::{annotation, name};
 
 use super::parts::{
-    METRICS_PORT_NAME, container_security, field, layered, pairs, pod_security, probe, pull_policy,
-    pull_secrets, scrape, some,
+    METRICS_PORT_NAME, container_security, field, layered, pairs, pod_security, probe, pull_policy, pull_secrets,
+    scrape, some,
 };
 use super::template::{Overrides, overrides};
 use super::{ForgeError, Inputs, cluster_id, creates_node, effective_patch, labels, sha256};
@@ -38,32 +38,17 @@ pub fn forge(inputs: &Inputs<'_>, mut metadata: ObjectMeta) -> Result<Deployment
     }
     let pods = ObjectMeta {
         labels: Some(layered(&[&options.extra_labels, &overrides.pods.labels, &ours])),
-        annotations: Some(layered(&[
-            &options.extra_annotations,
-            &overrides.pods.annotations,
-            &pod_annotations,
-        ])),
+        annotations: Some(layered(&[&options.extra_annotations, &overrides.pods.annotations, &pod_annotations])),
         ..ObjectMeta::default()
     };
-    metadata.labels = Some(layered(&[
-        &options.extra_labels,
-        &overrides.deployment.labels,
-        &ours,
-    ]));
-    metadata.annotations = Some(layered(&[
-        &options.extra_annotations,
-        &overrides.deployment.annotations,
-        &identity,
-    ]));
+    metadata.labels = Some(layered(&[&options.extra_labels, &overrides.deployment.labels, &ours]));
+    metadata.annotations = Some(layered(&[&options.extra_annotations, &overrides.deployment.annotations, &identity]));
     let service_account = metadata.name.clone();
     Ok(Deployment {
         metadata,
         spec: DeploymentSpec {
             replicas: Some(options.replicas.unwrap_or(1)),
-            selector: LabelSelector {
-                match_labels: Some(ours),
-                ..LabelSelector::default()
-            },
+            selector: LabelSelector { match_labels: Some(ours), ..LabelSelector::default() },
             // Never two at once is seen to by the virtual-kubelet's own lease; this only saves a pod that would wait.
             strategy: Some(DeploymentStrategy {
                 type_: Some("RollingUpdate".to_owned()),
@@ -92,19 +77,13 @@ pub fn forge(inputs: &Inputs<'_>, mut metadata: ObjectMeta) -> Result<Deployment
 
 fn virtual_kubelet(inputs: &Inputs<'_>, overrides: &Overrides, port: u16) -> Result<Container, ForgeError> {
     let (virtual_node, options) = (inputs.virtual_node, inputs.options);
-    let image = overrides
-        .image
-        .clone()
-        .unwrap_or_else(|| options.container_image.clone());
+    let image = overrides.image.clone().unwrap_or_else(|| options.container_image.clone());
     if image.is_empty() {
         return Err(ForgeError::BadOptions("spec.containerImage is empty".to_owned()));
     }
     let mut args = vec![
         format!("--nodename={}", virtual_node.name_any()),
-        format!(
-            "--tenant-namespace={}",
-            virtual_node.namespace().unwrap_or_default()
-        ),
+        format!("--tenant-namespace={}", virtual_node.namespace().unwrap_or_default()),
         format!("--home-cluster-id={}", inputs.home),
         format!("--foreign-cluster-id={}", cluster_id(virtual_node)?),
         "--node-ip=$(POD_IP)".to_owned(),
@@ -112,10 +91,9 @@ fn virtual_kubelet(inputs: &Inputs<'_>, overrides: &Overrides, port: u16) -> Res
         format!("--foreign-kubeconfig={REMOTE_DIRECTORY}/{}", name::KUBECONFIG_KEY),
         format!("--metrics-address=0.0.0.0:{port}"),
     ];
-    for (flag, map) in [
-        ("node-extra-labels", &options.node_extra_labels),
-        ("node-extra-annotations", &options.node_extra_annotations),
-    ] {
+    for (flag, map) in
+        [("node-extra-labels", &options.node_extra_labels), ("node-extra-annotations", &options.node_extra_annotations)]
+    {
         if !map.is_empty() {
             args.push(format!("--{flag}={}", pairs(map)));
         }
@@ -132,11 +110,7 @@ fn virtual_kubelet(inputs: &Inputs<'_>, overrides: &Overrides, port: u16) -> Res
             field("POD_NAME", "metadata.name"),
             field("POD_NAMESPACE", "metadata.namespace"),
             field("POD_UID", "metadata.uid"),
-            EnvVar {
-                name: "VIRTUALNODE_NAME".to_owned(),
-                value: Some(virtual_node.name_any()),
-                value_from: None,
-            },
+            EnvVar { name: "VIRTUALNODE_NAME".to_owned(), value: Some(virtual_node.name_any()), value_from: None },
         ]),
         ports: Some(vec![ContainerPort {
             name: Some(METRICS_PORT_NAME.to_owned()),

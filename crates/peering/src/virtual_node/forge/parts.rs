@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{
-    Capabilities, EnvVar, EnvVarSource, HTTPGetAction, LocalObjectReference, ObjectFieldSelector,
-    PodSecurityContext, Probe, SeccompProfile, SecurityContext,
+    Capabilities, EnvVar, EnvVarSource, HTTPGetAction, LocalObjectReference, ObjectFieldSelector, PodSecurityContext,
+    Probe, SeccompProfile, SecurityContext,
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use spillway_api::offloading::PullPolicy;
@@ -31,10 +31,7 @@ pub fn pod_security() -> PodSecurityContext {
         run_as_user: Some(USER),
         run_as_group: Some(USER),
         fs_group: Some(USER),
-        seccomp_profile: Some(SeccompProfile {
-            type_: "RuntimeDefault".to_owned(),
-            localhost_profile: None,
-        }),
+        seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".to_owned(), localhost_profile: None }),
         ..PodSecurityContext::default()
     }
 }
@@ -43,10 +40,7 @@ pub fn container_security() -> SecurityContext {
     SecurityContext {
         allow_privilege_escalation: Some(false),
         read_only_root_filesystem: Some(true),
-        capabilities: Some(Capabilities {
-            drop: Some(vec!["ALL".to_owned()]),
-            add: None,
-        }),
+        capabilities: Some(Capabilities { drop: Some(vec!["ALL".to_owned()]), add: None }),
         ..SecurityContext::default()
     }
 }
@@ -68,10 +62,7 @@ pub fn field(name: &str, path: &str) -> EnvVar {
         name: name.to_owned(),
         value: None,
         value_from: Some(EnvVarSource {
-            field_ref: Some(ObjectFieldSelector {
-                field_path: path.to_owned(),
-                api_version: None,
-            }),
+            field_ref: Some(ObjectFieldSelector { field_path: path.to_owned(), api_version: None }),
             ..EnvVarSource::default()
         }),
     }
@@ -89,10 +80,7 @@ pub fn pull_policy(policy: Option<PullPolicy>) -> Option<String> {
 
 /// A reference without a name is refused by the API server, and there is none to say.
 pub fn pull_secrets(secrets: Vec<LocalObjectReference>) -> Vec<LocalObjectReference> {
-    secrets
-        .into_iter()
-        .filter(|secret| !secret.name.is_empty())
-        .collect()
+    secrets.into_iter().filter(|secret| !secret.name.is_empty()).collect()
 }
 
 pub fn pairs(map: &Map) -> String {
@@ -102,11 +90,7 @@ pub fn pairs(map: &Map) -> String {
 
 /// Later layers win.
 pub fn layered(layers: &[&Map]) -> Map {
-    layers
-        .iter()
-        .flat_map(|layer| layer.iter())
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect()
+    layers.iter().flat_map(|layer| layer.iter()).map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 pub fn some<T>(list: Vec<T>) -> Option<Vec<T>> {

@@ -57,19 +57,11 @@ pub fn overrides(template: Option<&DeploymentTemplate>) -> Result<Overrides, For
     let deployment = serde_json::from_value(template.metadata.clone().into()).map_err(bad)?;
     let spec: DeploymentSpec = serde_json::from_value(template.spec.clone().into()).map_err(bad)?;
     // Liqo's template has the virtual-kubelet as its only container.
-    let container = spec
-        .template
-        .spec
-        .containers
-        .into_iter()
-        .next()
-        .unwrap_or_default();
+    let container = spec.template.spec.containers.into_iter().next().unwrap_or_default();
     Ok(Overrides {
         deployment,
         pods: spec.template.metadata.unwrap_or_default(),
         image: container.image.filter(|image| !image.is_empty()),
-        resources: container
-            .resources
-            .filter(|resources| *resources != ResourceRequirements::default()),
+        resources: container.resources.filter(|resources| *resources != ResourceRequirements::default()),
     })
 }

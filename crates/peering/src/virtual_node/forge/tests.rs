@@ -26,11 +26,7 @@ fn options(spec: Value) -> VkOptionsTemplateSpec {
 }
 
 fn forge(virtual_node: &VirtualNode, options: &VkOptionsTemplateSpec) -> Result<Forged, ForgeError> {
-    all(&Inputs {
-        virtual_node,
-        options,
-        home: &"home-id".into(),
-    })
+    all(&Inputs { virtual_node, options, home: &"home-id".into() })
 }
 
 fn deployment(virtual_node: &VirtualNode, options: &VkOptionsTemplateSpec) -> Value {
@@ -73,10 +69,7 @@ fn every_option_of_the_template_is_honoured() {
     assert_eq!(deployment["spec"]["replicas"], 2);
     assert_eq!(pod["spec"]["imagePullSecrets"], json!([{"name": "registry"}]));
     assert_eq!(container["imagePullPolicy"], "Always");
-    assert_eq!(
-        pod["spec"]["tolerations"],
-        json!([{"key": "k", "operator": "Exists"}])
-    );
+    assert_eq!(pod["spec"]["tolerations"], json!([{"key": "k", "operator": "Exists"}]));
     let args = container["args"].as_array().unwrap();
     assert_eq!(args.last().unwrap(), "--log=debug");
     assert!(args.contains(&json!("--metrics-address=0.0.0.0:9090")));
@@ -84,10 +77,7 @@ fn every_option_of_the_template_is_honoured() {
     assert!(args.contains(&json!("--node-extra-labels=a=1,b=2")));
     assert!(args.contains(&json!("--node-extra-annotations=c=3")));
     assert_eq!(
-        deployment["spec"]["selector"]["matchLabels"]
-            .as_object()
-            .unwrap()
-            .len(),
+        deployment["spec"]["selector"]["matchLabels"].as_object().unwrap().len(),
         3,
         "extra labels may change, the selector may not"
     );
@@ -123,10 +113,7 @@ fn a_manifest_of_liqo_keeps_its_labels_annotations_image_and_resources() {
     assert_eq!(pod["metadata"]["annotations"]["note"], "p");
     assert_eq!(container["image"], "their/image:1");
     assert_eq!(container["resources"]["limits"]["memory"], "1Gi");
-    assert_eq!(
-        pod["metadata"]["labels"]["offloading.liqo.io/component"],
-        "virtual-kubelet"
-    );
+    assert_eq!(pod["metadata"]["labels"]["offloading.liqo.io/component"], "virtual-kubelet");
     assert_eq!(container["command"], json!(["/usr/bin/virtual-kubelet"]));
     assert_eq!(pod["spec"].get("hostNetwork"), None);
 }
@@ -141,13 +128,9 @@ fn a_changed_offloading_patch_rolls_the_pod_and_nothing_else_does() {
     let plain = options(json!({}));
     let before = hash(&minimal(), &plain);
     let mut changed = minimal();
-    changed.spec.offloading_patch =
-        Some(serde_json::from_value(json!({"nodeSelector": {"disk": "ssd"}})).unwrap());
+    changed.spec.offloading_patch = Some(serde_json::from_value(json!({"nodeSelector": {"disk": "ssd"}})).unwrap());
     assert_ne!(hash(&changed, &plain), before);
-    assert_ne!(
-        hash(&minimal(), &options(json!({"labelsNotReflected": ["a"]}))),
-        before
-    );
+    assert_ne!(hash(&minimal(), &options(json!({"labelsNotReflected": ["a"]}))), before);
     let mut relabelled = minimal();
     relabelled.spec.labels.insert("zone".to_owned(), "b".to_owned());
     assert_eq!(hash(&relabelled, &plain), before);
@@ -159,29 +142,13 @@ fn what_is_missing_is_named() {
     let refused = |virtual_node: &VirtualNode, options: &VkOptionsTemplateSpec| {
         forge(virtual_node, options).expect_err("refused")
     };
-    assert_eq!(
-        refused(
-            &virtual_node(json!({"kubeconfigSecretRef": {"name": "s"}})),
-            &plain
-        ),
-        ForgeError::NoClusterId
-    );
-    assert_eq!(
-        refused(&virtual_node(json!({"clusterID": "a"})), &plain),
-        ForgeError::NoKubeconfigSecret
-    );
-    for bad in [
-        json!({"metricsAddress": "nonsense"}),
-        json!({"containerImage": ""}),
-    ] {
-        assert_eq!(
-            refused(&minimal(), &options(bad)).reason(),
-            "VkOptionsTemplateInvalid"
-        );
+    assert_eq!(refused(&virtual_node(json!({"kubeconfigSecretRef": {"name": "s"}})), &plain), ForgeError::NoClusterId);
+    assert_eq!(refused(&virtual_node(json!({"clusterID": "a"})), &plain), ForgeError::NoKubeconfigSecret);
+    for bad in [json!({"metricsAddress": "nonsense"}), json!({"containerImage": ""})] {
+        assert_eq!(refused(&minimal(), &options(bad)).reason(), "VkOptionsTemplateInvalid");
     }
     let mut broken = minimal();
-    broken.spec.template =
-        Some(serde_json::from_value(json!({"metadata": {"labels": {"a": 1}}, "spec": {}})).unwrap());
+    broken.spec.template = Some(serde_json::from_value(json!({"metadata": {"labels": {"a": 1}}, "spec": {}})).unwrap());
     assert_eq!(refused(&broken, &plain).reason(), "TemplateInvalid");
 }
 

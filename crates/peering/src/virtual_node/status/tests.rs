@@ -27,14 +27,7 @@ fn node(ready: bool) -> NodeSeen {
 }
 
 fn observed<'a>(virtual_node: &'a VirtualNode, stage: Stage) -> Observation<'a> {
-    Observation {
-        virtual_node,
-        options: None,
-        rollout: None,
-        pods: &[],
-        node: None,
-        stage,
-    }
+    Observation { virtual_node, options: None, rollout: None, pods: &[], node: None, stage }
 }
 
 fn told(observation: &Observation<'_>) -> [(Status, String, String); 2] {
@@ -42,11 +35,7 @@ fn told(observation: &Observation<'_>) -> [(Status, String, String); 2] {
     assert_eq!(status.conditions.len(), 2, "one of each type");
     [0, 1].map(|i| {
         let condition = &status.conditions[i];
-        (
-            condition.status,
-            condition.reason.clone().expect("a reason"),
-            condition.message.clone().expect("a message"),
-        )
+        (condition.status, condition.reason.clone().expect("a reason"), condition.message.clone().expect("a message"))
     })
 }
 
@@ -57,10 +46,7 @@ fn running_only_when_pods_are_available_and_the_node_is_ready() {
     let [kubelet, of_node] = told(&seen);
     assert_eq!((kubelet.0, of_node.0), (Status::Creating, Status::Creating));
 
-    let rollout = Rollout {
-        available: 1,
-        trouble: None,
-    };
+    let rollout = Rollout { available: 1, trouble: None };
     seen.rollout = Some(&rollout);
     let not_ready = node(false);
     seen.node = Some(&not_ready);
@@ -78,20 +64,10 @@ fn the_message_says_what_is_missing() {
     let virtual_node = plain();
     let mut seen = observed(
         &virtual_node,
-        Stage::Blocked {
-            reason: "VkOptionsTemplateNotFound",
-            message: "no template".to_owned(),
-        },
+        Stage::Blocked { reason: "VkOptionsTemplateNotFound", message: "no template".to_owned() },
     );
     let [kubelet, of_node] = told(&seen);
-    assert_eq!(
-        kubelet,
-        (
-            Status::None,
-            "VkOptionsTemplateNotFound".to_owned(),
-            "no template".to_owned()
-        )
-    );
+    assert_eq!(kubelet, (Status::None, "VkOptionsTemplateNotFound".to_owned(), "no template".to_owned()));
     assert_eq!(of_node.1, "NoVirtualKubelet");
 
     seen.stage = Stage::Made;
@@ -104,26 +80,14 @@ fn the_message_says_what_is_missing() {
     seen.rollout = Some(&rollout);
     seen.pods = &pods;
     let message = &told(&seen)[0].2;
-    assert!(
-        message.contains("vk-away-1") && message.contains("'kubeconfig-a'"),
-        "{message}"
-    );
+    assert!(message.contains("vk-away-1") && message.contains("'kubeconfig-a'"), "{message}");
 }
 
 #[test]
 fn a_working_virtual_kubelet_stays_running_when_a_later_change_is_refused() {
     let virtual_node = plain();
-    let rollout = Rollout {
-        available: 1,
-        trouble: None,
-    };
-    let mut seen = observed(
-        &virtual_node,
-        Stage::Blocked {
-            reason: "Refused",
-            message: "quota".to_owned(),
-        },
-    );
+    let rollout = Rollout { available: 1, trouble: None };
+    let mut seen = observed(&virtual_node, Stage::Blocked { reason: "Refused", message: "quota".to_owned() });
     seen.rollout = Some(&rollout);
     let [kubelet, _] = told(&seen);
     assert_eq!((kubelet.0, kubelet.1.as_str()), (Status::Running, "Refused"));
@@ -134,11 +98,7 @@ fn draining_tells_how_many_and_how() {
     let virtual_node = plain();
     let [_, of_node] = told(&observed(&virtual_node, Stage::Draining { pods: 3 }));
     assert_eq!(of_node.0, Status::Draining);
-    assert!(
-        of_node.2.contains("node: 3;") && of_node.2.contains("kubectl drain away"),
-        "{}",
-        of_node.2
-    );
+    assert!(of_node.2.contains("node: 3;") && of_node.2.contains("kubectl drain away"), "{}", of_node.2);
 }
 
 #[test]
@@ -155,10 +115,7 @@ fn no_node_where_none_is_wanted() {
     let status = forge(&seen, at(1));
     assert_eq!(status.effective_create_node, Some(false));
     assert_eq!(status.effective_disable_network_check, Some(true));
-    assert_eq!(
-        status.effective_offloading_patch.unwrap().labels_not_reflected,
-        ["secret"]
-    );
+    assert_eq!(status.effective_offloading_patch.unwrap().labels_not_reflected, ["secret"]);
 }
 
 #[test]
@@ -168,21 +125,12 @@ fn the_time_moves_only_with_the_status() {
     virtual_node.status = Some(first.clone());
     let mut seen = observed(&virtual_node, Stage::Made);
     assert_eq!(forge(&seen, at(2)), first, "nothing changed, nothing to write");
-    let rollout = Rollout {
-        available: 0,
-        trouble: Some("quota exceeded".to_owned()),
-    };
+    let rollout = Rollout { available: 0, trouble: Some("quota exceeded".to_owned()) };
     seen.rollout = Some(&rollout);
     let second = forge(&seen, at(3));
     assert_eq!(second.conditions[0].message.as_deref(), Some("quota exceeded"));
     assert_eq!(second.conditions[0].last_transition_time, Some(at(1)));
-    let rollout = Rollout {
-        available: 1,
-        trouble: None,
-    };
+    let rollout = Rollout { available: 1, trouble: None };
     seen.rollout = Some(&rollout);
-    assert_eq!(
-        forge(&seen, at(4)).conditions[0].last_transition_time,
-        Some(at(4))
-    );
+    assert_eq!(forge(&seen, at(4)).conditions[0].last_transition_time, Some(at(4)));
 }

@@ -26,21 +26,12 @@ fn at(text: &str) -> Timestamp {
 }
 
 fn away() -> Reach {
-    Reach::Away {
-        since: Instant::now(),
-        reason: "RemoteAPIServerUnreachable",
-        message: "cut".into(),
-    }
+    Reach::Away { since: Instant::now(), reason: "RemoteAPIServerUnreachable", message: "cut".into() }
 }
 
 #[test]
 fn a_node_bears_what_clients_look_for() {
-    let node = json!(node(
-        &virtual_node(),
-        &facts(),
-        &Reach::Reachable,
-        at("2026-01-01T00:00:00Z")
-    ));
+    let node = json!(node(&virtual_node(), &facts(), &Reach::Reachable, at("2026-01-01T00:00:00Z")));
     assert_eq!(
         node["metadata"]["labels"],
         json!({
@@ -58,90 +49,43 @@ fn a_node_bears_what_clients_look_for() {
             {"key": "virtual-node.liqo.io/not-allowed", "value": "true", "effect": "NoExecute"},
         ])
     );
-    assert_eq!(
-        node["status"]["capacity"],
-        json!({"cpu": "20", "memory": "8Gi", "example.com/gpu": "2"})
-    );
+    assert_eq!(node["status"]["capacity"], json!({"cpu": "20", "memory": "8Gi", "example.com/gpu": "2"}));
     assert_eq!(node["status"]["allocatable"], node["status"]["capacity"]);
     assert_eq!(node["status"]["nodeInfo"]["architecture"], "arm64");
     assert_eq!(node["status"]["nodeInfo"]["kubeletVersion"], "v1.34.4");
-    let ready: Vec<_> = node["status"]["conditions"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|c| c["status"] == "True")
-        .collect();
+    let ready: Vec<_> =
+        node["status"]["conditions"].as_array().unwrap().iter().filter(|c| c["status"] == "True").collect();
     assert_eq!(ready.len(), 1, "no other condition is True");
     assert_eq!(ready[0]["type"], "Ready");
 }
 
 #[test]
 fn an_unreachable_remote_makes_it_unready_with_a_reason() {
-    let status = status(
-        &virtual_node(),
-        &facts(),
-        &away(),
-        None,
-        at("2026-01-01T00:00:00Z"),
-    );
+    let status = status(&virtual_node(), &facts(), &away(), None, at("2026-01-01T00:00:00Z"));
     let ready = &status["conditions"][0];
     assert_eq!(
         (&ready["status"], &ready["reason"], &ready["message"]),
-        (
-            &json!("False"),
-            &json!("RemoteAPIServerUnreachable"),
-            &json!("cut")
-        )
+        (&json!("False"), &json!("RemoteAPIServerUnreachable"), &json!("cut"))
     );
 }
 
 #[test]
 fn the_time_of_a_transition_changes_only_with_the_status() {
-    let first = node(
-        &virtual_node(),
-        &facts(),
-        &Reach::Reachable,
-        at("2026-01-01T00:00:00Z"),
-    );
+    let first = node(&virtual_node(), &facts(), &Reach::Reachable, at("2026-01-01T00:00:00Z"));
     let later = at("2026-01-01T01:00:00Z");
     let same = status(&virtual_node(), &facts(), &Reach::Reachable, Some(&first), later);
-    assert_eq!(
-        same["conditions"][0]["lastTransitionTime"],
-        "2026-01-01T00:00:00Z"
-    );
+    assert_eq!(same["conditions"][0]["lastTransitionTime"], "2026-01-01T00:00:00Z");
     assert_eq!(same["conditions"][0]["lastHeartbeatTime"], "2026-01-01T01:00:00Z");
     assert!(!differs(&same, &first), "a heartbeat alone is no difference");
     let changed = status(&virtual_node(), &facts(), &away(), Some(&first), later);
-    assert_eq!(
-        changed["conditions"][0]["lastTransitionTime"],
-        "2026-01-01T01:00:00Z"
-    );
+    assert_eq!(changed["conditions"][0]["lastTransitionTime"], "2026-01-01T01:00:00Z");
     assert!(differs(&changed, &first));
 }
 
 #[test]
 fn a_resource_that_is_no_longer_offered_is_a_difference() {
-    let first = node(
-        &virtual_node(),
-        &facts(),
-        &Reach::Reachable,
-        at("2026-01-01T00:00:00Z"),
-    );
+    let first = node(&virtual_node(), &facts(), &Reach::Reachable, at("2026-01-01T00:00:00Z"));
     let mut smaller = virtual_node();
-    smaller
-        .resource_quota
-        .as_mut()
-        .unwrap()
-        .hard
-        .remove("example.com/gpu");
-    assert!(differs(
-        &status(
-            &smaller,
-            &facts(),
-            &Reach::Reachable,
-            Some(&first),
-            at("2026-01-01T00:00:00Z")
-        ),
-        &first
-    ));
+    smaller.resource_quota.as_mut().unwrap().hard.remove("example.com/gpu");
+    assert!(differs(&status(&smaller, &facts(), &Reach::Reachable, Some(&first), at("2026-01-01T00:00:00Z")), &first));
 }

@@ -5,10 +5,7 @@ fn object(value: Value) -> RawObject {
 }
 
 fn local() -> LocalDigest {
-    LocalDigest {
-        generation: Some(4),
-        ..LocalDigest::default()
-    }
+    LocalDigest { generation: Some(4), ..LocalDigest::default() }
 }
 
 #[test]
@@ -21,9 +18,7 @@ fn a_remote_status_becomes_a_local_one() {
         "containerStatuses": [{"name": "c", "restartCount": 1, "fieldOfTheFuture": true}],
         "initContainerStatuses": [{"name": "i", "restartCount": 0}],
     }));
-    let mirror = Mirror {
-        node_ip: Some("10.0.0.1".into()),
-    };
+    let mirror = Mirror { node_ip: Some("10.0.0.1".into()) };
     assert_eq!(
         Value::Object(mirror.status(&remote, 2, &local())),
         json!({
@@ -46,11 +41,7 @@ fn equal_statuses_need_no_patch_and_what_is_not_ours_is_no_difference() {
         "conditions".into(),
         json!([{"type": "Ready", "status": "True"}, {"type": "example.com/gate", "status": "True"}]),
     );
-    assert_eq!(
-        patch(&now, &wanted),
-        None,
-        "a condition of somebody else stays without a word"
-    );
+    assert_eq!(patch(&now, &wanted), None, "a condition of somebody else stays without a word");
 }
 
 #[test]
