@@ -6,9 +6,9 @@ use anyhow::{Context, Result, ensure};
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
-use spillway_e2e::{install, offloaded};
+use spillway_e2e::install;
 
-use crate::testbed;
+use crate::offloaded;
 
 /// Every field of `given` is in `got`.
 fn contains(given: &Value, got: &Value, path: &str) -> Result<()> {
@@ -58,7 +58,7 @@ fn api(client: kube::Client, namespace: &str, object: &Value) -> Result<Api<Dyna
 
 #[tokio::test]
 async fn every_example_of_every_kind_comes_back_whole() -> Result<()> {
-    offloaded(testbed(), async |namespace| {
+    offloaded(async |namespace| {
         let params = PatchParams::apply("example").force();
         let examples = examples()?;
         ensure!(examples.len() == 30, "a full and a minimal one of 15 kinds, not {}", examples.len());
@@ -86,7 +86,7 @@ async fn every_example_of_every_kind_comes_back_whole() -> Result<()> {
 
 #[tokio::test]
 async fn bad_values_are_refused_in_words() -> Result<()> {
-    offloaded(testbed(), async |namespace| {
+    offloaded(async |namespace| {
         let kind = |group: &str, kind: &str, name: &str, spec: Value| {
             json!({"apiVersion": format!("{group}.liqo.io/v1beta1"), "kind": kind, "metadata": {"name": name}, "spec": spec})
         };

@@ -12,10 +12,10 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher;
 use spillway_api::well_known::annotation;
 use spillway_e2e::install::NAMESPACE;
-use spillway_e2e::{Namespace, Side, offloaded, process, wait};
+use spillway_e2e::{Namespace, Side, process, wait};
 
 use crate::pods::{SERVE, is_ready, pod, ready};
-use crate::{VIRTUAL_NODE, testbed};
+use crate::{VIRTUAL_NODE, offloaded};
 
 const PODS: usize = 50;
 const KILLS: usize = 10;
@@ -98,8 +98,7 @@ async fn observe(pods: Api<Pod>, seen: Arc<Mutex<BTreeMap<String, BTreeSet<Strin
 
 #[tokio::test]
 async fn ten_kills_of_each_operator_lose_and_duplicate_no_pod() -> Result<()> {
-    let _alone = crate::partition::LINK.lock().await; // a cut at the same time would be another test
-    offloaded(testbed(), async |namespace| {
+    offloaded(async |namespace| {
         let seen = Arc::new(Mutex::new(BTreeMap::new()));
         let observer = tokio::spawn(observe(namespace.away_pods(), seen.clone()));
         let victims = victims(&namespace);

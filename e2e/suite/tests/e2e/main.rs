@@ -17,8 +17,9 @@ use std::sync::LazyLock;
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::Api;
-use spillway_e2e::{Side, by_hand, install, wait};
+use spillway_e2e::{Namespace, Side, by_hand, install, wait};
 use spillway_testbed::{Spec, Testbed};
+use tokio::sync::RwLock;
 
 /// The virtual node that every test may use.
 pub const VIRTUAL_NODE: &str = "away";
@@ -34,6 +35,21 @@ static TESTBED: LazyLock<Testbed> = LazyLock::new(|| {
 /// The clusters, made when the first test asks for them.
 pub fn testbed() -> &'static Testbed {
     &TESTBED
+}
+
+/// Many may use the link at once; who cuts it is alone.
+static LINK: RwLock<()> = RwLock::const_new(());
+
+/// Runs a test in an offloaded namespace of its own, while nobody cuts the link.
+pub async fn offloaded<F: Future<Output = Result<()>>>(test: impl FnOnce(Namespace) -> F) -> Result<()> {
+    let _intact = LINK.read().await;
+    spillway_e2e::offloaded(testbed(), test).await
+}
+
+/// The same for a test that cuts the link.
+pub async fn cutting<F: Future<Output = Result<()>>>(test: impl FnOnce(Namespace) -> F) -> Result<()> {
+    let _alone = LINK.write().await;
+    spillway_e2e::offloaded(testbed(), test).await
 }
 
 async fn set_up() -> Result<Testbed> {

@@ -5,10 +5,10 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use kube::api::{Api, PostParams};
 use serde_json::Value;
-use spillway_e2e::{by_hand, offloaded, wait};
+use spillway_e2e::{by_hand, wait};
 
 use crate::pods::{SERVE, pod, ready};
-use crate::{node, testbed};
+use crate::{node, offloaded, testbed};
 
 /// The samples of an instant query, as label sets with their value.
 fn query(cluster: &str, query: &str) -> Result<Vec<(Value, f64)>> {
@@ -42,7 +42,7 @@ async fn until_positive(cluster: &str, promql: &str) -> Result<()> {
 
 #[tokio::test]
 async fn prometheus_scrapes_every_operator_also_one_made_later() -> Result<()> {
-    offloaded(testbed(), async |namespace| {
+    offloaded(async |namespace| {
         let later = "away-later";
         by_hand::virtual_node(&namespace.home, &namespace.peering, later).await?;
         let nodes = Api::<k8s_openapi::api::core::v1::Node>::all(namespace.home.client.clone());

@@ -6,10 +6,10 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::json;
-use spillway_e2e::{Side, by_hand, offloaded, wait};
+use spillway_e2e::{Side, by_hand, wait};
 
 use crate::pods::{SERVE, pod, ready};
-use crate::{VIRTUAL_NODE, testbed};
+use crate::{VIRTUAL_NODE, offloaded, testbed};
 
 pub fn is_ready(node: &Node) -> bool {
     ready_condition(node).is_some_and(|(status, _)| status == "True")
@@ -26,9 +26,12 @@ pub fn ready_condition(node: &Node) -> Option<(&str, &str)> {
 async fn the_virtual_node_has_what_clients_look_for() -> Result<()> {
     let home = Side::connect(testbed(), "home").await?;
     let nodes = Api::<Node>::all(home.client.clone());
-    let node = wait::until_one("a ready node", nodes, VIRTUAL_NODE, |node| node.is_some_and(is_ready))
-        .await?
-        .context("a node")?;
+    // What the API server itself puts on a new node goes once the node controller has seen it Ready.
+    let taints = json!([{"key": "virtual-node.liqo.io/not-allowed", "value": "true", "effect": "NoExecute"}]);
+    let settled = |node: &Node| is_ready(node) && node.spec.as_ref().is_some_and(|spec| json!(spec.taints) == taints);
+    let node =
+        wait::until_one("a ready node with our taint", nodes, VIRTUAL_NODE, |node| node.is_some_and(settled)).await?;
+    let node = node.context("a node")?;
     let away_id = by_hand::cluster_id(&Side::connect(testbed(), "away").await?).await?;
     for (key, value) in [
         ("liqo.io/type", "virtual-node"),
@@ -39,8 +42,6 @@ async fn the_virtual_node_has_what_clients_look_for() -> Result<()> {
     ] {
         assert_eq!(node.labels().get(key).map(String::as_str), Some(value), "{key}");
     }
-    let taints = json!(node.spec.as_ref().context("a spec")?.taints);
-    assert_eq!(taints, json!([{"key": "virtual-node.liqo.io/not-allowed", "value": "true", "effect": "NoExecute"}]));
     let status = node.status.context("a status")?;
     let capacity = json!(status.capacity);
     assert_eq!(capacity, json!({"cpu": "20", "memory": "20Gi", "pods": "200", "ephemeral-storage": "20Gi"}));
@@ -59,7 +60,7 @@ async fn the_virtual_node_has_what_clients_look_for() -> Result<()> {
 #[tokio::test]
 async fn a_deleted_node_is_put_back_and_no_pod_goes_with_it() -> Result<()> {
     // On a virtual node of its own, because other tests use the shared one.
-    offloaded(testbed(), async |namespace| {
+    offloaded(async |namespace| {
         let name = "away-deleted";
         by_hand::virtual_node(&namespace.home, &namespace.peering, name).await?;
         let nodes = Api::<Node>::all(namespace.home.client.clone());

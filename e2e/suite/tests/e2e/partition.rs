@@ -4,20 +4,15 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, PostParams};
-use spillway_e2e::{offloaded, wait};
+use spillway_e2e::wait;
 use spillway_testbed::Scope;
-use tokio::sync::Mutex;
 
 use crate::pods::{SERVE, is_ready, pod, ready};
-use crate::{VIRTUAL_NODE, node, testbed};
-
-/// Held by whoever cuts the link: there is only one.
-pub static LINK: Mutex<()> = Mutex::const_new(());
+use crate::{VIRTUAL_NODE, cutting, node, testbed};
 
 #[tokio::test]
 async fn what_happened_during_a_cut_is_made_up_for_after_it() -> Result<()> {
-    let _alone = LINK.lock().await;
-    offloaded(testbed(), async |namespace| {
+    cutting(async |namespace| {
         for name in ["stays", "goes"] {
             namespace.home_pods().create(&PostParams::default(), &pod(name, SERVE)).await?;
         }

@@ -12,9 +12,9 @@ use kube::runtime::watcher::Config;
 use serde_json::{Value, json};
 use spillway_api::offloading::{ShadowPod, ShadowPodPhase};
 use spillway_api::well_known::annotation;
-use spillway_e2e::{Namespace, offloaded, wait};
+use spillway_e2e::{Namespace, wait};
 
-use crate::testbed;
+use crate::offloaded;
 
 /// The spec of a pod that only the virtual node takes.
 pub fn remote_spec(command: &str) -> Value {
@@ -60,7 +60,7 @@ async fn nothing_left(namespace: &Namespace) -> Result<()> {
 
 #[tokio::test]
 async fn a_deployment_of_three_runs_across_and_goes_again() -> Result<()> {
-    offloaded(testbed(), async |namespace| {
+    offloaded(async |namespace| {
         let deployments = Api::<Deployment>::namespaced(namespace.home.client.clone(), &namespace.name);
         let deployment = serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": {
             "replicas": 3, "selector": {"matchLabels": {"app": "web"}},
@@ -96,7 +96,7 @@ async fn a_deployment_of_three_runs_across_and_goes_again() -> Result<()> {
 
 #[tokio::test]
 async fn a_deleted_pod_gets_the_grace_that_its_user_asked_for() -> Result<()> {
-    offloaded(testbed(), async |namespace| {
+    offloaded(async |namespace| {
         // Ignores SIGTERM: only the end of its grace ends it.
         let mut stubborn = pod("stubborn", "trap '' TERM; while true; do sleep 1; done");
         stubborn.spec.as_mut().context("a spec")?.termination_grace_period_seconds = Some(3600);
@@ -110,7 +110,7 @@ async fn a_deleted_pod_gets_the_grace_that_its_user_asked_for() -> Result<()> {
 
 #[tokio::test]
 async fn a_finished_job_is_never_run_again() -> Result<()> {
-    offloaded(testbed(), async |namespace| {
+    offloaded(async |namespace| {
         let jobs = Api::<Job>::namespaced(namespace.home.client.clone(), &namespace.name);
         let mut spec = remote_spec("exit 0");
         spec["restartPolicy"] = json!("Never");
@@ -139,7 +139,7 @@ async fn a_finished_job_is_never_run_again() -> Result<()> {
 
 #[tokio::test]
 async fn a_pod_of_a_namespace_that_is_not_offloaded_waits_and_says_why() -> Result<()> {
-    offloaded(testbed(), async |namespace| {
+    offloaded(async |namespace| {
         let other = format!("{}-local", namespace.name);
         let namespaces = Api::<k8s_openapi::api::core::v1::Namespace>::all(namespace.home.client.clone());
         namespaces
@@ -162,7 +162,7 @@ async fn a_pod_of_a_namespace_that_is_not_offloaded_waits_and_says_why() -> Resu
 
 #[tokio::test]
 async fn a_foreign_pod_of_the_same_name_is_left_alone_and_shown_as_the_reason() -> Result<()> {
-    offloaded(testbed(), async |namespace| {
+    offloaded(async |namespace| {
         let mut foreign = pod("web", SERVE);
         let spec = foreign.spec.as_mut().context("a spec")?;
         (spec.node_selector, spec.tolerations) = (None, None);
@@ -186,7 +186,7 @@ async fn a_foreign_pod_of_the_same_name_is_left_alone_and_shown_as_the_reason() 
 
 #[tokio::test]
 async fn a_shadow_pod_deleted_by_hand_is_made_again() -> Result<()> {
-    offloaded(testbed(), async |namespace| {
+    offloaded(async |namespace| {
         namespace.home_pods().create(&PostParams::default(), &pod("web", SERVE)).await?;
         let local = ready(&namespace, 1).await?;
         let shadows = Api::<ShadowPod>::namespaced(namespace.away.client.clone(), &namespace.twin);

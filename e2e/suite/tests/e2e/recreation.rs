@@ -7,15 +7,15 @@ use futures::{StreamExt, pin_mut};
 use kube::ResourceExt;
 use kube::api::{DeleteParams, PostParams};
 use kube::runtime::watcher::{self, Event};
-use spillway_e2e::{offloaded, wait};
+use spillway_e2e::wait;
 use spillway_testbed::Scope;
 
 use crate::pods::{SERVE, is_ready, pod, ready};
-use crate::testbed;
+use crate::{cutting, offloaded, testbed};
 
 #[tokio::test]
 async fn a_remote_pod_deleted_by_hand_is_back_within_two_seconds() -> Result<()> {
-    offloaded(testbed(), async |namespace| {
+    offloaded(async |namespace| {
         namespace.home_pods().create(&PostParams::default(), &pod("web", SERVE)).await?;
         let local = ready(&namespace, 1).await?.remove("web").context("the pod")?;
         let before = namespace.away_pods().get("web").await?.uid();
@@ -59,8 +59,7 @@ async fn a_remote_pod_deleted_by_hand_is_back_within_two_seconds() -> Result<()>
 /// Also in `partition.rs`, but there the consumer's side is looked at.
 #[tokio::test]
 async fn the_provider_needs_no_consumer_to_recreate() -> Result<()> {
-    let _alone = crate::partition::LINK.lock().await;
-    offloaded(testbed(), async |namespace| {
+    cutting(async |namespace| {
         namespace.home_pods().create(&PostParams::default(), &pod("web", SERVE)).await?;
         ready(&namespace, 1).await?;
         let before = namespace.away_pods().get("web").await?.uid();

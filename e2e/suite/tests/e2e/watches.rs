@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, PostParams};
 use kube::runtime::watcher;
 use serde_json::json;
-use spillway_e2e::{cluster, offloaded, wait};
+use spillway_e2e::{cluster, wait};
 use spillway_operator::Index;
 use spillway_operator::client::Cluster;
 use spillway_operator::health::{self, Gate};
@@ -18,13 +18,13 @@ use spillway_operator::peer::Kicks;
 use spillway_operator::watch::Watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::testbed;
+use crate::offloaded;
 
 const WATCHES: usize = 300;
 
 #[tokio::test]
 async fn three_hundred_watches_all_see_an_event() -> Result<()> {
-    offloaded(testbed(), async |namespace| {
+    offloaded(async |namespace| {
         let metrics = Metrics::default();
         let config = cluster::config(&namespace.home.kubeconfig).await?;
         let clients = Cluster::local(&config, &metrics)?;
