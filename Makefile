@@ -19,10 +19,10 @@ demo: prerequisites ## From nothing to two clusters with a Deployment of 3 runni
 # One build for all tests. The clusters are taken down whether they passed or not.
 .PHONY: test
 test: prerequisites lint ## Everything that must pass before a change lands
-	status=0; $(CARGO) test --workspace || status=$$?; $(MAKE) testbed-down; exit $$status
+	status=0; $(CARGO) test --workspace || status=$$?; for name in e2e e2e-single; do $(TESTBED) --name $$name down; done; exit $$status
 
 .PHONY: lint
-lint: ## Formatting, clippy with warnings denied, charts
+lint: ## Formatting, and clippy with warnings denied
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 

@@ -92,8 +92,8 @@ pub fn words(error: &kube::Error) -> String {
     }
 }
 
-/// For a write with a UID precondition: gone, or another of the same name is there. Either way the step is done, and an
-/// event tells what is next.
+/// For a deletion with a UID precondition, or a patch of what may be gone: it is gone, or another of the same name is there.
+/// Either way the step is done, and an event tells what is next.
 pub fn settled<T>(result: kube::Result<T>) -> kube::Result<()> {
     match result {
         Ok(_) => Ok(()),

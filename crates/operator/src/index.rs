@@ -47,6 +47,11 @@ impl<D> Index<D> {
         self.state.read().digests.keys().cloned().collect()
     }
 
+    /// The keys that `scope` covers.
+    pub fn keys_in(&self, scope: &Scope) -> Vec<ObjectKey> {
+        self.state.read().digests.keys().filter(|key| scope.covers(key)).cloned().collect()
+    }
+
     pub fn len(&self) -> usize {
         self.state.read().digests.len()
     }
@@ -61,7 +66,12 @@ impl<D> Index<D> {
         state.synced.contains(&Scope::Cluster) || state.synced.contains(scope)
     }
 
-    /// Also used by a controller to note its own write before the watch shows it.
+    /// Notes an object of one's own making before the watch shows it. Only for an object that cannot go away without the
+    /// caller: if its removal could have been seen already, the entry would stay for ever.
+    pub fn insert_absent(&self, key: ObjectKey, digest: D) {
+        self.state.write().digests.entry(key).or_insert_with(|| Arc::new(digest));
+    }
+
     pub fn insert(&self, key: ObjectKey, digest: D) {
         self.state.write().digests.insert(key, Arc::new(digest));
     }

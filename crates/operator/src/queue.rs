@@ -147,14 +147,21 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         Some(delay)
     }
 
-    /// Brings every waiting key forward and forgets its failures: the peer is back.
+    /// Forgets all failures and has every key that waits, or is being worked on, looked at again: the peer is back. What is
+    /// under way may still fail on a connection from before.
     pub fn kick(&self) {
         let mut state = self.state.lock();
         let state = &mut *state;
-        for key in std::mem::take(&mut state.waiting).into_values() {
-            if let Some(entry) = state.entries.get_mut(&key) {
-                *entry = Entry { failures: 0, phase: Phase::Ready };
-                state.ready.push_back(key);
+        state.waiting.clear();
+        for (key, entry) in &mut state.entries {
+            entry.failures = 0;
+            match entry.phase {
+                Phase::Ready => {}
+                Phase::Running { .. } => entry.phase = Phase::Running { changed: true },
+                Phase::Waiting { .. } => {
+                    entry.phase = Phase::Ready;
+                    state.ready.push_back(key.clone());
+                }
             }
         }
         self.changed.notify_one();

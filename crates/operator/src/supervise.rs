@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -14,15 +14,21 @@ const SHUTDOWN_GRACE: Duration = Duration::from_secs(20);
 pub struct Supervisor {
     tasks: JoinSet<(String, anyhow::Result<()>)>,
     stop: CancellationToken,
-}
-
-impl Default for Supervisor {
-    fn default() -> Self {
-        Self { tasks: JoinSet::new(), stop: CancellationToken::new() }
-    }
+    terminate: Signal,
+    interrupt: Signal,
 }
 
 impl Supervisor {
+    /// From here on, SIGTERM and SIGINT are heeded as soon as [`Supervisor::run`] or [`Supervisor::during`] looks.
+    pub fn new() -> anyhow::Result<Self> {
+        Ok(Self {
+            tasks: JoinSet::new(),
+            stop: CancellationToken::new(),
+            terminate: signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?,
+            interrupt: signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?,
+        })
+    }
+
     /// Cancelled when the process is to end; tasks watch it.
     pub fn stop(&self) -> CancellationToken {
         self.stop.clone()
@@ -33,16 +39,30 @@ impl Supervisor {
         self.tasks.spawn(async move { (name, task.await) });
     }
 
-    /// Runs until SIGTERM or SIGINT (then `Ok`), or until a task ends (then its reason).
-    pub async fn run(mut self) -> anyhow::Result<()> {
-        let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
-        let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
-        let result = tokio::select! {
-            _ = terminate.recv() => { tracing::info!("SIGTERM: shutting down"); Ok(()) }
-            _ = interrupt.recv() => { tracing::info!("SIGINT: shutting down"); Ok(()) }
+    /// Waits for something that comes before the tasks, without turning a deaf ear to signals and to tasks that run already;
+    /// `None` if the process is to end first.
+    pub async fn during<T>(&mut self, work: impl Future<Output = T>) -> anyhow::Result<Option<T>> {
+        tokio::select! {
+            done = work => Ok(Some(done)),
+            ended = self.end() => {
+                self.stop.cancel();
+                ended.map(|()| None)
+            }
+        }
+    }
+
+    async fn end(&mut self) -> anyhow::Result<()> {
+        tokio::select! {
+            _ = self.terminate.recv() => { tracing::info!("SIGTERM: shutting down"); Ok(()) }
+            _ = self.interrupt.recv() => { tracing::info!("SIGINT: shutting down"); Ok(()) }
             () = self.stop.cancelled() => Ok(()),
             Some(ended) = self.tasks.join_next() => Err(reason(ended)),
-        };
+        }
+    }
+
+    /// Runs until SIGTERM or SIGINT (then `Ok`), or until a task ends (then its reason).
+    pub async fn run(mut self) -> anyhow::Result<()> {
+        let result = self.end().await;
         self.stop.cancel();
         let drained = tokio::time::timeout(SHUTDOWN_GRACE, async {
             while let Some(ended) = self.tasks.join_next().await {
@@ -72,7 +92,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_task_that_ends_ends_the_process_with_its_reason() {
-        let mut supervisor = Supervisor::default();
+        let mut supervisor = Supervisor::new().unwrap();
         let stop = supervisor.stop();
         supervisor.spawn("waits", async move {
             stop.cancelled().await;
@@ -85,14 +105,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_ends_the_process() {
-        let mut supervisor = Supervisor::default();
+        let mut supervisor = Supervisor::new().unwrap();
         supervisor.spawn("breaks", async { panic!("as told") });
         assert!(supervisor.run().await.unwrap_err().to_string().contains("panicked"));
     }
 
     #[tokio::test]
     async fn asked_to_stop_it_waits_for_its_tasks() {
-        let mut supervisor = Supervisor::default();
+        let mut supervisor = Supervisor::new().unwrap();
         let (stop, inner) = (supervisor.stop(), supervisor.stop());
         let (said, heard) = tokio::sync::oneshot::channel();
         supervisor.spawn("flushes", async move {

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{Stream, StreamExt, pin_mut};
+use futures::{StreamExt, pin_mut};
 use kube::api::{Api, Resource};
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher::{self, Event};
@@ -66,7 +66,10 @@ impl Watch {
                 };
                 match event {
                     Some(Ok(event)) => {
-                        pause = FIRST_PAUSE;
+                        // Only the announcement of a list, which may yet fail: no success.
+                        if !matches!(event, Event::Init) {
+                            pause = FIRST_PAUSE;
+                        }
                         feed.take(event);
                     }
                     Some(Err(error)) => {
@@ -160,10 +163,11 @@ where
     }
 }
 
-/// For tests of controllers and of this module: feeds events from any stream.
-pub async fn feed<K, D>(
+/// Feeds events from any stream.
+#[cfg(test)]
+async fn feed<K, D>(
     watch: &Watch,
-    events: impl Stream<Item = Event<DeserializeGuard<K>>>,
+    events: impl futures::Stream<Item = Event<DeserializeGuard<K>>>,
     index: &Index<D>,
     digest: impl Fn(K) -> Option<D>,
     notify: impl Fn(ObjectKey),

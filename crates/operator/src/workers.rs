@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::error::Categorised;
 use crate::key::ObjectKey;
@@ -38,7 +38,8 @@ impl Default for Limits {
     }
 }
 
-/// Works on the queue until `stop`, then lets what is under way finish.
+/// Works on the queue until `stop`, then lets what is under way finish. Dropped, it ends what is under way at once: whoever
+/// lost the lease must not write any more.
 pub async fn run<F, Fut, E>(
     queue: Arc<Queue<ObjectKey>>,
     limits: Limits,
@@ -51,7 +52,7 @@ pub async fn run<F, Fut, E>(
     E: Categorised + Send + 'static,
 {
     let places = Arc::new(Semaphore::new(limits.concurrency));
-    let under_way = TaskTracker::new();
+    let mut under_way = JoinSet::new();
     let reconcile = Arc::new(reconcile);
     loop {
         let next = async {
@@ -64,6 +65,7 @@ pub async fn run<F, Fut, E>(
                 Some(next) => next,
                 None => break,
             },
+            Some(_) = under_way.join_next() => continue,
         };
         metrics.depth(queue.depth());
         let (queue, metrics, reconcile) = (queue.clone(), metrics.clone(), reconcile.clone());
@@ -81,8 +83,7 @@ pub async fn run<F, Fut, E>(
             drop(place);
         });
     }
-    under_way.close();
-    under_way.wait().await;
+    while under_way.join_next().await.is_some() {}
 }
 
 type Ended<E> = Result<Result<Result<Action, E>, Box<dyn std::any::Any + Send>>, tokio::time::error::Elapsed>;

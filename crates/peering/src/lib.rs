@@ -81,7 +81,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let cluster = Cluster::local(&config, &metrics)?;
     let (lease_client, _connections) = Cluster::separate(&config, "local", &metrics)?;
 
-    let mut supervisor = Supervisor::default();
+    let mut supervisor = Supervisor::new()?;
     let stop = supervisor.stop();
     supervisor.spawn(
         "metrics and probes",

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, PatchOperation, TestOperation};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::json;
@@ -31,6 +33,7 @@ impl Controller {
             (Step::Wait(delay), _) => return Ok(Action::LookAgain(delay)),
             (Step::DeletePod { uid, grace_seconds }, _) => self.delete_pod(&key, uid, grace_seconds).await?,
             (Step::ReleasePod { uid }, _) => self.release_pod(&key, &uid).await?,
+            (Step::ReleaseOrphan { uid, owner }, _) => self.release_orphan(&key, &uid, &owner).await?,
             (Step::CreatePod, Some(shadow)) => self.create_pod(&key, shadow).await?,
             (Step::ReleaseShadow, Some(shadow)) => self.set_guard(&key, shadow, false).await?,
             (Step::GuardShadow, Some(shadow)) => self.set_guard(&key, shadow, true).await?,
@@ -55,6 +58,10 @@ impl Controller {
         match self.pods_in(key).create(&params(), &pod).await {
             Ok(created) => {
                 tracing::info!(%key, uid = created.uid(), recreation = shadow.status.pod_uid.is_some(), "pod created");
+                // It can't go without this controller, which holds its finalizer: no removal can have been missed.
+                if let Some(digest) = crate::digest::pod(created) {
+                    self.pods.insert_absent(key.clone(), digest);
+                }
                 Ok(())
             }
             Err(error) if is_conflict(&error) => self.name_taken(key, shadow, error).await,
@@ -70,11 +77,11 @@ impl Controller {
     /// The name is in use: by our own pod that the watch has not shown yet, or by one that is none of ours.
     async fn name_taken(&self, key: &ObjectKey, shadow: &ShadowDigest, error: kube::Error) -> Result<(), RequestError> {
         let there = found(self.pods_in(key).get(&key.name).await).map_err(while_trying("read the pod of that name"))?;
-        let owner = there.and_then(crate::digest::pod).map(|pod| pod.owner);
-        match owner {
-            Some(owner) if owner == shadow.uid => Ok(()),
-            Some(_) => Err(while_trying("create the pod")(error)), // of a former ShadowPod, on its way out
-            None => {
+        match there.map(|pod| crate::digest::pod(pod).map(|pod| pod.owner)) {
+            Some(Some(owner)) if owner == shadow.uid => Ok(()),
+            // Of a former ShadowPod and on its way out, or gone already, or a conflict about something else.
+            Some(Some(_)) | None => Err(while_trying("create the pod")(error)),
+            Some(None) => {
                 let message = format!(
                     "a pod named {} that Spillway does not manage is in the way; rename or delete it",
                     key.name
@@ -122,6 +129,16 @@ impl Controller {
         settled(patched).map_err(while_trying("release the pod"))
     }
 
+    /// A watch that lags behind must not let an outcome be lost: the API server is asked first.
+    async fn release_orphan(&self, key: &ObjectKey, uid: &str, owner: &str) -> Result<(), RequestError> {
+        let shadow =
+            found(self.shadows_in(key).get(&key.name).await).map_err(while_trying("look for the ShadowPod"))?;
+        match shadow {
+            Some(shadow) if shadow.uid().as_deref() == Some(owner) => Ok(()), // its event is on the way
+            _ => self.release_pod(key, uid).await,
+        }
+    }
+
     /// Adds or takes away our finalizer. The list has no merge key, so the resource version guards the others.
     async fn set_guard(&self, key: &ObjectKey, shadow: &ShadowDigest, guard: bool) -> Result<(), RequestError> {
         let others = shadow.finalizers.iter().map(String::as_str).filter(|name| *name != finalizer::SHADOW_POD);
@@ -138,12 +155,14 @@ impl Controller {
     }
 
     async fn write_status(&self, key: &ObjectKey, uid: &str, status: &ShadowPodStatus) -> Result<(), RequestError> {
-        // Every field of ours is named, so that one that is now empty is erased.
-        let patch = json!({"metadata": {"uid": uid}, "status": {
-            "phase": status.phase, "podUID": status.pod_uid, "recreations": status.recreations, "reason": status.reason,
-            "message": status.message, "observedGeneration": status.observed_generation, "outcome": status.outcome,
-        }});
-        let patched = self.shadows_in(key).patch_status(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        // A merge patch of a custom resource's status ignores the UID; only a test keeps the outcome of a former life away
+        // from a new ShadowPod of the same name. The status has one writer, so it is replaced whole.
+        let patch = [
+            PatchOperation::Test(TestOperation { path: pointer(["metadata", "uid"]), value: json!(uid) }),
+            PatchOperation::Add(AddOperation { path: pointer(["status"]), value: json!(status) }),
+        ];
+        let patch = Patch::Json::<()>(json_patch::Patch(patch.into()));
+        let patched = self.shadows_in(key).patch_status(&key.name, &PatchParams::default(), &patch).await;
         settled(patched).map_err(while_trying("write the status of the ShadowPod"))
     }
 
@@ -154,6 +173,10 @@ impl Controller {
     fn shadows_in(&self, key: &ObjectKey) -> Api<ShadowPod> {
         Api::namespaced(self.client.clone(), &key.namespace)
     }
+}
+
+fn pointer<const N: usize>(path: [&str; N]) -> PointerBuf {
+    PointerBuf::from_tokens(path)
 }
 
 fn params() -> PostParams {

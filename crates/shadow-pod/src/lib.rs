@@ -47,7 +47,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let (metrics, readiness) = (Metrics::default(), Readiness::default());
     let config = client::config(args.common.kubeconfig.as_deref()).await?;
     let cluster = Cluster::new(&config, "local", IN_FLIGHT, &metrics)?;
-    let mut supervisor = Supervisor::default();
+    let mut supervisor = Supervisor::new()?;
     let stop = supervisor.stop();
     supervisor.spawn(
         "metrics server",

@@ -38,15 +38,16 @@ fn was_disrupted(pod: &PodDigest, status: &RawObject) -> bool {
     str_of(status, "reason") == "Evicted" || has_condition(status, "DisruptionTarget") || deleted_before_exit
 }
 
-/// When the last container ended, to the second. A container that never said so ended, at the earliest, just now: a
-/// pod that was deleted and can't tell when it ended was disrupted.
+/// When the last container ended, to the second. One that waits never ran, so it says nothing; but of a pod that can't tell
+/// when anything of it ended, one must assume that it was the deletion which ended it.
 fn last_exit(status: &RawObject) -> Timestamp {
     let statuses = ["initContainerStatuses", "containerStatuses"].into_iter();
     let containers: Vec<_> =
         statuses.filter_map(|field| status.get(field)).filter_map(Value::as_array).flatten().collect();
-    let exits = containers.iter().map(|container| {
-        let ended = container.pointer("/state/terminated/finishedAt").and_then(Value::as_str);
-        ended.and_then(|text| text.parse::<Timestamp>().ok()).unwrap_or(Timestamp::MAX)
+    let ended = containers.iter().filter(|container| container.pointer("/state/waiting").is_none());
+    let exits = ended.map(|container| {
+        let finished = container.pointer("/state/terminated/finishedAt").and_then(Value::as_str);
+        finished.and_then(|text| text.parse::<Timestamp>().ok()).unwrap_or(Timestamp::MAX)
     });
     exits.max().unwrap_or(Timestamp::MAX)
 }
@@ -132,7 +133,24 @@ mod tests {
 
     #[test]
     fn an_exit_without_a_time_after_a_deletion_is_a_disruption() {
-        let unknown = pod("Never", "Failed", json!({"containerStatuses": [{"state": {"waiting": {}}}]}));
-        assert_eq!(judge(&deleted(unknown, "2026-01-01T12:00:00Z")), Verdict::Disrupted);
+        for statuses in
+            [json!([{"state": {"waiting": {}}}]), json!([{"state": {"terminated": {"exitCode": 1}}}]), json!([])]
+        {
+            let unknown = pod("Never", "Failed", json!({"containerStatuses": statuses}));
+            assert_eq!(judge(&deleted(unknown, "2026-01-01T12:00:00Z")), Verdict::Disrupted);
+        }
+    }
+
+    #[test]
+    fn a_container_that_never_started_does_not_hide_the_failure_of_an_init_container() {
+        let failed = pod(
+            "Never",
+            "Failed",
+            json!({
+                "initContainerStatuses": [{"state": {"terminated": {"finishedAt": EXIT, "exitCode": 1}}}],
+                "containerStatuses": [{"state": {"waiting": {"reason": "PodInitializing"}}}],
+            }),
+        );
+        assert_eq!(judge(&deleted(failed, "2026-01-01T13:00:00Z")), FAILED, "deleted an hour after it had failed");
     }
 }

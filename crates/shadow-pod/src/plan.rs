@@ -27,6 +27,11 @@ pub enum Step {
     ReleasePod {
         uid: String,
     },
+    /// The same, if the ShadowPod that controls it is really gone, and not only missing here.
+    ReleaseOrphan {
+        uid: String,
+        owner: String,
+    },
     /// Let the ShadowPod go: its pod is gone.
     ReleaseShadow,
     /// Add our finalizer, which a ShadowPod written by hand may lack.
@@ -37,7 +42,10 @@ pub enum Step {
 pub fn plan(shadow: Option<&ShadowDigest>, pod: Option<&PodDigest>, now: Timestamp) -> Step {
     let Some(shadow) = shadow else {
         // Its ShadowPod is gone: the garbage collector deletes the pod, and nobody needs its outcome.
-        return pod.map_or(Step::Nothing, release_if_deleted);
+        return match pod.map(|pod| (release_if_deleted(pod), &pod.owner)) {
+            Some((Step::ReleasePod { uid }, owner)) => Step::ReleaseOrphan { uid, owner: owner.clone() },
+            _ => Step::Nothing,
+        };
     };
     let ours = pod.filter(|pod| pod.owner == shadow.uid);
     if shadow.deletion.is_some() {

@@ -50,6 +50,14 @@ pub struct Args {
     #[arg(long, value_parser = parse_map, default_value = "")]
     pub node_extra_annotations: Map,
 
+    /// Keys of labels that are not passed on to the remote cluster, besides those of the VirtualNode
+    #[arg(long, value_delimiter = ',')]
+    pub labels_not_reflected: Vec<String>,
+
+    /// Keys of annotations that are not passed on to the remote cluster, besides those of the VirtualNode
+    #[arg(long, value_delimiter = ',')]
+    pub annotations_not_reflected: Vec<String>,
+
     /// How long the Node counts as alive without a heartbeat
     #[arg(long, value_parser = parse_duration, default_value = "40s")]
     pub node_lease_duration: Duration,

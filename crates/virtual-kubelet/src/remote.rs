@@ -85,7 +85,7 @@ impl RemoteWatches {
         let scope = Scope::Namespace(away.clone());
         self.shadows.forget(&scope);
         self.remotes.forget(&scope);
-        self.wake(&opened.home);
+        self.wake(&opened.home, away);
     }
 
     fn open(
@@ -130,10 +130,10 @@ impl RemoteWatches {
             }
         }));
         tasks.spawn(running.track_future({
-            let (home, stop) = (home.clone(), stop.clone());
+            let (home, away, stop) = (home.clone(), away.clone(), stop.clone());
             async move {
                 if health::all_opened(&lists, &stop).await {
-                    self.wake(&home);
+                    self.wake(&home, &away);
                 }
             }
         }));
@@ -147,11 +147,11 @@ impl RemoteWatches {
         }
     }
 
-    fn wake(&self, home: &str) {
-        for key in self.locals.keys() {
-            if &*key.namespace == home {
-                self.queue.add(key);
-            }
-        }
+    /// Names everything of a pair of namespaces: also twins whose local pod is gone, which no local event would name.
+    fn wake(&self, home: &Arc<str>, away: &Arc<str>) {
+        self.locals.keys_in(&Scope::Namespace(home.clone())).into_iter().for_each(|key| self.queue.add(key));
+        let scope = Scope::Namespace(away.clone());
+        let twins = self.shadows.keys_in(&scope).into_iter().chain(self.remotes.keys_in(&scope));
+        twins.for_each(|key| self.queue.add(ObjectKey { namespace: home.clone(), name: key.name }));
     }
 }

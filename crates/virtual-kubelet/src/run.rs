@@ -7,9 +7,10 @@ use anyhow::Context as _;
 use kube::Config;
 use kube::api::Api;
 use kube::runtime::watcher;
+use parking_lot::Mutex;
 use spillway_api::RawPod;
 use spillway_api::k8s::Node;
-use spillway_api::offloading::{NamespaceMap, VirtualNode};
+use spillway_api::offloading::{NamespaceMap, OffloadingPatch, VirtualNode};
 use spillway_api::well_known::label;
 use spillway_operator::client::{self, Cluster};
 use spillway_operator::health::{self, Gate, Readiness};
@@ -48,7 +49,7 @@ struct Shared {
 
 pub async fn run(args: Args) -> anyhow::Result<()> {
     let (metrics, readiness) = (Metrics::default(), Readiness::default());
-    let mut supervisor = Supervisor::default();
+    let mut supervisor = Supervisor::new()?;
     let stop = supervisor.stop();
     supervisor.spawn(
         "metrics server",
@@ -60,27 +61,36 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let away = Cluster::remote(&away_config, &metrics)?;
     let shared = Shared { args, metrics, readiness, home, stop };
     supervisor.spawn("credentials", watch_credentials(shared.args.clone(), shared.stop.clone()));
-    let starting = start(&mut supervisor, shared, home_config, away_config, away);
-    starting.await?;
+    let found = supervisor.during(virtual_node(&shared)).await?.flatten();
+    let version = supervisor.during(remote_version(&away)).await?;
+    if let (Some(virtual_node), Some(version)) = (found, version) {
+        let remote = Remote { config: away_config, cluster: away, version };
+        start(&mut supervisor, &shared, virtual_node, &home_config, remote)?;
+    }
     supervisor.run().await
 }
 
-async fn start(
+/// The cluster behind the virtual node.
+struct Remote {
+    config: Config,
+    cluster: Cluster,
+    version: String,
+}
+
+fn start(
     supervisor: &mut Supervisor,
-    shared: Shared,
-    home_config: Config,
-    away_config: Config,
-    away: Cluster,
+    shared: &Shared,
+    virtual_node: VirtualNode,
+    home_config: &Config,
+    remote: Remote,
 ) -> anyhow::Result<()> {
-    let Shared { args, metrics, readiness, home, stop } = &shared;
-    let Some(virtual_node) = virtual_node(&shared).await else {
-        return Ok(());
-    };
+    let Shared { args, metrics, readiness, home, stop } = shared;
+    let Remote { config: away_config, cluster: away, version } = remote;
     let context = Arc::new(Context {
         node_name: args.nodename.clone(),
         home_cluster_id: args.home_cluster_id.clone(),
         foreign_cluster_id: args.foreign_cluster_id.clone(),
-        patch: virtual_node.spec.offloading_patch.clone().unwrap_or_default(),
+        patch: patch(virtual_node.spec.offloading_patch.unwrap_or_default(), args),
     });
 
     let queue = Arc::new(Queue::default());
@@ -138,7 +148,7 @@ async fn start(
         name: args.nodename.clone(),
         foreign_cluster_id: args.foreign_cluster_id.clone(),
         node_ip: args.node_ip.clone(),
-        version: remote_version(&away).await,
+        version,
         extra_labels: args.node_extra_labels.0.clone(),
         extra_annotations: args.node_extra_annotations.0.clone(),
     };
@@ -152,8 +162,9 @@ async fn start(
         remotes,
         twins,
         reach: reach.clone(),
+        unseen: Mutex::default(),
     });
-    let (own_client, _) = Cluster::separate(&home_config, "local", metrics)?;
+    let (own_client, _) = Cluster::separate(home_config, "local", metrics)?;
     let heartbeat = Heartbeat {
         client: own_client.clone(),
         node_name: args.nodename.clone(),
@@ -199,6 +210,13 @@ async fn start(
         }),
     );
     Ok(())
+}
+
+/// The VirtualNode's patch, with the keys that the options of this virtual-kubelet keep at home.
+fn patch(mut patch: OffloadingPatch, args: &Args) -> OffloadingPatch {
+    patch.labels_not_reflected.extend(args.labels_not_reflected.iter().cloned());
+    patch.annotations_not_reflected.extend(args.annotations_not_reflected.iter().cloned());
+    patch
 }
 
 /// Waits for the VirtualNode that this process serves; `None` if told to stop first.

@@ -32,12 +32,19 @@ pub fn print(testbed: &Testbed, involved: &[(&str, &str)]) {
                 "app.kubernetes.io/part-of=spillway",
             ],
         );
-        kubectl(
-            testbed,
-            &cluster.name,
-            &["logs", "-A", "--prefix", "--tail=60", "-l", "offloading.liqo.io/component=virtual-kubelet"],
-        );
+        for tenant in tenants(testbed, &cluster.name) {
+            let kubelets = "offloading.liqo.io/component=virtual-kubelet";
+            kubectl(testbed, &cluster.name, &["logs", "-n", &tenant, "--prefix", "--tail=60", "-l", kubelets]);
+        }
     }
+}
+
+/// The tenant namespaces, where virtual-kubelets run.
+fn tenants(testbed: &Testbed, cluster: &str) -> Vec<String> {
+    let args = ["get", "namespaces", "-l", "liqo.io/tenant-namespace=true", "-o", "jsonpath={.items[*].metadata.name}"];
+    let output = testbed.kubectl(cluster).ok().and_then(|mut kubectl| kubectl.args(args).output().ok());
+    let names = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    names.split_whitespace().map(str::to_owned).collect()
 }
 
 fn kubectl(testbed: &Testbed, cluster: &str, args: &[&str]) {

@@ -133,3 +133,20 @@ fn ten_thousand_keys_hold_no_object() {
     assert!(size_of::<crate::ObjectKey>() <= 32);
     assert!(size_of::<Entry>() <= 40);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_kick_reaches_also_what_is_being_worked_on() {
+    let queue = Queue::default();
+    queue.add(1);
+    for _ in 0..20 {
+        expect_next(&queue).await;
+        queue.finish(1, RETRY);
+    }
+    expect_next(&queue).await;
+    queue.kick();
+    let before = Instant::now();
+    queue.finish(1, RETRY); // on a connection from before
+    assert_eq!(expect_next(&queue).await, 1);
+    assert_eq!(Instant::now(), before, "tried again at once");
+    assert!(queue.finish(1, RETRY).expect("a retry") <= FIRST_BACK_OFF * 2, "and its old failures are forgotten");
+}

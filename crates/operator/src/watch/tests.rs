@@ -139,3 +139,30 @@ async fn managed_fields_are_pruned() {
     run(&watch, &index, &queue, vec![Event::Init, Event::InitApply(good("a")), Event::InitDone]).await;
     assert!(index.get(&key("a")).expect("indexed").metadata.managed_fields.is_none());
 }
+
+/// kube announces every list before it asks for it; that alone must not count as a success.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_refused_is_asked_for_ever_more_seldom() {
+    use kube::client::Body;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = asked.clone();
+    let refuse = tower::service_fn(move |_: http::Request<Body>| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        let refusal =
+            json!({"kind": "Status", "status": "Failure", "reason": "Forbidden", "message": "no", "code": 403});
+        let body = Body::from(serde_json::to_vec(&refusal).unwrap());
+        std::future::ready(Ok::<_, tower::BoxError>(http::Response::builder().status(403).body(body).unwrap()))
+    });
+    let client = kube::Client::new(refuse, "ns");
+    let (stop, index) = (CancellationToken::new(), Arc::new(Index::<ConfigMap>::default()));
+    let (watch, stopped) = (watch(Scope::Cluster), stop.clone());
+    let running = tokio::spawn(async move {
+        watch.run::<ConfigMap, _>(Api::all(client), index, Some, |_| {}, stopped).await;
+    });
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    stop.cancel();
+    running.await.unwrap();
+    let asked = asked.load(Ordering::SeqCst);
+    assert!((5..=15).contains(&asked), "asked {asked} times in two minutes");
+}

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
-use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PropagationPolicy};
 use kube::{Client, Resource, ResourceExt};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use spillway_api::well_known::field_manager;
-use spillway_operator::error::found;
+use spillway_operator::error::{found, only};
 use spillway_operator::{Index, ObjectKey};
 
 use super::error::Error;
@@ -148,7 +148,7 @@ impl Children {
         }
         let params = DeleteParams {
             propagation_policy: Some(propagation),
-            preconditions: Some(Preconditions { uid: Some(child.uid.clone()), resource_version: None }),
+            preconditions: Some(only(child.uid.clone())),
             ..DeleteParams::default()
         };
         let deleted = K::api(client.clone(), &key.namespace).delete(&key.name, &params).await;

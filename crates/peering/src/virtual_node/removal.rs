@@ -7,11 +7,11 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, PartialObjectMeta, Preconditions, PropagationPolicy};
+use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, PartialObjectMeta, PropagationPolicy};
 use spillway_api::offloading::VirtualNode;
 use spillway_api::well_known::finalizer;
 use spillway_operator::ObjectKey;
-use spillway_operator::error::found;
+use spillway_operator::error::{found, only};
 use spillway_operator::workers::Action;
 
 use super::controller::Controller;
@@ -104,10 +104,7 @@ impl Controller {
     }
 
     async fn delete_node(&self, name: &str, uid: String) -> Result<(), Error> {
-        let params = DeleteParams {
-            preconditions: Some(Preconditions { uid: Some(uid), resource_version: None }),
-            ..DeleteParams::default()
-        };
+        let params = DeleteParams { preconditions: Some(only(uid)), ..DeleteParams::default() };
         let deleted = Api::<Node>::all(self.client.clone()).delete(name, &params).await;
         found(deleted).map_err(Error::request(format!("delete the Node {name}")))?;
         Ok(())

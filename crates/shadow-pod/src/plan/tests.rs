@@ -162,7 +162,8 @@ fn a_pod_of_a_former_shadow_of_the_same_name_must_go_first() {
     assert_eq!(plan(Some(&shadow()), Some(&former), now()), Step::Nothing, "the garbage collector deletes it");
     assert_eq!(plan(Some(&shadow()), Some(&deleted(former.clone(), 30)), now()), release());
     assert_eq!(plan(Some(&deleting(None)), Some(&former), now()), Step::ReleaseShadow);
-    assert_eq!(plan(None, Some(&deleted(former, 30)), now()), release());
+    let orphan = Step::ReleaseOrphan { uid: "p1".into(), owner: "s0".into() };
+    assert_eq!(plan(None, Some(&deleted(former, 30)), now()), orphan);
     assert_eq!(plan(None, Some(&running()), now()), Step::Nothing);
     assert_eq!(plan(None, None, now()), Step::Nothing);
 }

@@ -86,6 +86,9 @@ impl NodeKeeper {
                 Err(error) => Err(error),
             };
         };
+        if matches!(reach, Reach::Unknown) {
+            return Ok(false); // a restart must not make a healthy node NotReady; the first probe's end wakes this up
+        }
         if let Some(patch) = metadata_patch(&node, &virtual_node, &self.facts) {
             api.patch_metadata(&self.facts.name, &PatchParams::default(), &Patch::Merge(patch)).await?;
         }

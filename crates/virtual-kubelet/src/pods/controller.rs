@@ -1,9 +1,12 @@
 //! Carries out the plan for one pod: the only place of this module with a client.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
+use parking_lot::Mutex;
 use serde_json::json;
 use spillway_api::offloading::ShadowPod;
 use spillway_api::well_known::{annotation, field_manager};
@@ -30,6 +33,8 @@ pub struct Controller {
     pub remotes: Arc<Index<RemoteDigest>>,
     pub twins: Arc<Twins>,
     pub reach: watch::Receiver<Reach>,
+    /// ShadowPods of our making that no watch has shown yet, with the UID of their local pod.
+    pub unseen: Mutex<HashMap<ObjectKey, String>>,
 }
 
 impl Controller {
@@ -42,16 +47,42 @@ impl Controller {
             return self.carry_out(&key, &key, local, step).await;
         };
         let scope = Scope::Namespace(namespace.clone());
-        if !(self.shadows.is_synced(&scope) && self.remotes.is_synced(&scope)) {
-            return Ok(Action::Await); // the end of the lists wakes every pod of the namespace
-        }
         let away = ObjectKey { namespace, name: key.name.clone() };
+        // Read before it is asked whether absence means anything: the watches may just be closing.
         let (shadow, pod) = (self.shadows.get(&away), self.remotes.get(&away));
-        if let (Some(local), Some(_)) = (local, &shadow) {
-            local.forged.lock().take();
+        if !(self.shadows.is_synced(&scope) && self.remotes.is_synced(&scope)) {
+            return Ok(Action::Await); // the end of the lists wakes everything in the namespace
+        }
+        if shadow.is_some() {
+            self.unseen.lock().remove(&away);
+            if let Some(local) = local {
+                local.forged.lock().take();
+            }
         }
         let step = plan::plan(local, Twin { shadow: shadow.as_deref(), pod: pod.as_deref() }, &self.mirror);
+        if matches!(step, Step::WriteStatus { .. }) && matches!(*self.reach.borrow(), Reach::Away { .. }) {
+            // What is known may be outdated, and the node controller knows better; the peer's return wakes every pod.
+            return Ok(Action::Await);
+        }
+        if let Step::FinishLocal { uid } = &step
+            && self.may_exist(&away, uid).await?
+        {
+            return Ok(Action::LookAgain(Duration::from_secs(1)));
+        }
         self.carry_out(&key, &away, local, step).await
+    }
+
+    /// Whether a ShadowPod that was created moments ago for this pod may be there although no watch has shown it.
+    async fn may_exist(&self, away: &ObjectKey, local_uid: &str) -> Result<bool, RequestError> {
+        if self.unseen.lock().get(away).is_none_or(|uid| uid != local_uid) {
+            return Ok(false);
+        }
+        let there =
+            found(self.shadows_away(away).get(&away.name).await).map_err(while_trying("look for the ShadowPod"))?;
+        if there.is_none() {
+            self.unseen.lock().remove(away);
+        }
+        Ok(there.is_some())
     }
 
     async fn carry_out(
@@ -64,6 +95,7 @@ impl Controller {
         match (step, local) {
             (Step::CreateShadow, Some(local)) => self.create_shadow(home, away, local).await?,
             (Step::DeleteShadow { uid, grace }, _) => self.delete_shadow(away, uid, grace).await?,
+            (Step::DeleteFormer { uid, origin_uid }, _) => self.delete_former(home, away, uid, origin_uid).await?,
             (Step::ShortenGrace { uid, grace }, _) => self.pass_on_grace(away, &uid, grace).await?,
             (Step::FinishLocal { uid }, _) => self.finish_local(home, uid).await?,
             (Step::WriteStatus { uid, patch }, _) => self.write_status(home, &uid, patch).await?,
@@ -87,6 +119,7 @@ impl Controller {
         };
         let params =
             PostParams { field_manager: Some(field_manager::VIRTUAL_KUBELET.to_owned()), ..PostParams::default() };
+        self.unseen.lock().insert(away.clone(), local.uid.clone());
         match self.shadows_away(away).create(&params, &shadow).await {
             Ok(_) => {
                 tracing::debug!(pod = %home, shadow = %away, "ShadowPod created");
@@ -149,6 +182,21 @@ impl Controller {
         }
         let params = DeleteParams { preconditions: Some(only(uid)), ..DeleteParams::default() };
         settled(self.shadows_away(away).delete(&away.name, &params).await).map_err(while_trying("delete the ShadowPod"))
+    }
+
+    /// A watch that lags behind must not cost a living pod its twin: the API server is asked first.
+    async fn delete_former(
+        &self,
+        home: &ObjectKey,
+        away: &ObjectKey,
+        uid: String,
+        origin_uid: Option<String>,
+    ) -> Result<(), RequestError> {
+        let local = found(self.pods_at_home(home).get(&home.name).await).map_err(while_trying("look for the pod"))?;
+        if origin_uid.is_some() && local.and_then(|pod| pod.uid()) == origin_uid {
+            return Ok(()); // alive after all: its event is on the way
+        }
+        self.delete_shadow(away, uid, None).await
     }
 
     async fn pass_on_grace(&self, away: &ObjectKey, uid: &str, grace: i64) -> Result<(), RequestError> {

@@ -15,6 +15,11 @@ pub enum Step {
         uid: String,
         grace: Option<i64>,
     },
+    /// Delete a ShadowPod whose local pod is not the one that is known here, if the API server agrees.
+    DeleteFormer {
+        uid: String,
+        origin_uid: Option<String>,
+    },
     /// The user has become less patient since the ShadowPod was deleted.
     ShortenGrace {
         uid: String,
@@ -40,20 +45,11 @@ pub struct Twin<'a> {
 /// For a pod of a namespace that has a twin.
 pub fn plan(local: Option<&LocalDigest>, twin: Twin<'_>, mirror: &Mirror) -> Step {
     let Some(local) = local else {
-        return match twin.shadow {
-            Some(shadow) if !shadow.is_deleting => Step::DeleteShadow { uid: shadow.uid.clone(), grace: None },
-            _ => Step::Nothing,
-        };
+        return twin.shadow.map_or(Step::Nothing, delete_former);
     };
     match twin.shadow {
         // Of a former life of this name: it must be gone before anything else happens.
-        Some(shadow) if shadow.origin_uid.as_deref().is_some_and(|uid| uid != local.uid) => {
-            if shadow.is_deleting {
-                Step::Nothing
-            } else {
-                Step::DeleteShadow { uid: shadow.uid.clone(), grace: None }
-            }
-        }
+        Some(shadow) if shadow.origin_uid.as_deref().is_some_and(|uid| uid != local.uid) => delete_former(shadow),
         Some(shadow) if local.deletion_grace.is_some() => unwind(local, shadow, twin.pod, mirror),
         Some(shadow) => show(local, shadow, twin.pod, mirror),
         None if local.deletion_grace.is_some() => match twin.pod {
@@ -63,6 +59,13 @@ pub fn plan(local: Option<&LocalDigest>, twin: Twin<'_>, mirror: &Mirror) -> Ste
         None if local.has_ended() => Step::Nothing,
         None => Step::CreateShadow,
     }
+}
+
+fn delete_former(shadow: &ShadowDigest) -> Step {
+    if shadow.is_deleting {
+        return Step::Nothing;
+    }
+    Step::DeleteFormer { uid: shadow.uid.clone(), origin_uid: shadow.origin_uid.clone() }
 }
 
 fn unwind(local: &LocalDigest, shadow: &ShadowDigest, pod: Option<&RemoteDigest>, mirror: &Mirror) -> Step {

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result, ensure};
-use futures::{StreamExt, TryStreamExt, pin_mut};
+use futures::future::try_join_all;
+use futures::{StreamExt, pin_mut, try_join};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, PostParams};
@@ -21,7 +22,7 @@ const PODS: usize = 50;
 const KILLS: usize = 10;
 
 /// An operator and how to find its pod.
-struct Victim {
+pub struct Victim {
     side: Side,
     namespace: String,
     selector: String,
@@ -38,7 +39,7 @@ impl Victim {
     }
 
     /// Kills it once, by SIGKILL or by force-deleting its pod, and waits until it is back.
-    async fn kill(&self, by_signal: bool) -> Result<()> {
+    pub async fn kill(&self, by_signal: bool) -> Result<()> {
         let pod = self.ready_pod().await?;
         let (name, uid) = (pod.name_any(), pod.uid().context("a UID")?);
         let api = Api::<Pod>::namespaced(self.side.client.clone(), &self.namespace);
@@ -69,16 +70,19 @@ fn restarts(pod: &Pod) -> i32 {
     statuses.into_iter().flatten().map(|status| status.restart_count).sum()
 }
 
+fn victim(side: &Side, namespace: &str, selector: &str, program: &'static str) -> Victim {
+    Victim { side: side.clone(), namespace: namespace.to_owned(), selector: selector.to_owned(), program }
+}
+
+/// That of the shared virtual node.
+pub fn virtual_kubelet(namespace: &Namespace) -> Victim {
+    let selector = format!("liqo.io/virtual-node={VIRTUAL_NODE}");
+    victim(&namespace.home, &namespace.peering.tenant_namespace, &selector, "virtual-kubelet")
+}
+
 fn victims(namespace: &Namespace) -> Vec<Victim> {
-    let victim = |side: &Side, namespace: &str, selector: &str, program| Victim {
-        side: side.clone(),
-        namespace: namespace.to_owned(),
-        selector: selector.to_owned(),
-        program,
-    };
-    let kubelet = format!("liqo.io/virtual-node={VIRTUAL_NODE}");
     vec![
-        victim(&namespace.home, &namespace.peering.tenant_namespace, &kubelet, "virtual-kubelet"),
+        virtual_kubelet(namespace),
         victim(&namespace.home, NAMESPACE, "app.kubernetes.io/name=controller-manager", "peering"),
         victim(&namespace.away, NAMESPACE, "app.kubernetes.io/name=shadow-pod", "shadow-pod"),
     ]
@@ -102,23 +106,19 @@ async fn ten_kills_of_each_operator_lose_and_duplicate_no_pod() -> Result<()> {
         let seen = Arc::new(Mutex::new(BTreeMap::new()));
         let observer = tokio::spawn(observe(namespace.away_pods(), seen.clone()));
         let victims = victims(&namespace);
-        let killing = futures::stream::iter(&victims).map(Ok).try_for_each_concurrent(None, async |victim| {
-            for round in 0..KILLS {
-                victim.kill(round % 2 == 0).await.with_context(|| format!("kill {round} of {}", victim.program))?;
-            }
-            anyhow::Ok(())
-        });
-        let creating = async {
-            for i in 0..PODS {
-                namespace.home_pods().create(&PostParams::default(), &pod(&format!("p{i}"), SERVE)).await?;
-                // The next one once this one has crossed: so that creation goes on during all the kills.
-                let crossed = |pod: Option<&Pod>| pod.is_some();
-                wait::until_one("a pod to cross", namespace.away_pods(), &format!("p{i}"), crossed).await?;
-            }
-            anyhow::Ok(())
-        };
-        let (killed, created) = futures::join!(killing, creating);
-        killed.and(created)?;
+        for round in 0..KILLS {
+            // All three die while pods are being made; what was made must have crossed before the next round.
+            let killing = try_join_all(victims.iter().map(|victim| victim.kill(round % 2 == 0)));
+            let creating = async {
+                for i in 0..PODS / KILLS {
+                    let name = format!("p{round}-{i}");
+                    namespace.home_pods().create(&PostParams::default(), &pod(&name, SERVE)).await?;
+                    wait::until_one("a pod to cross", namespace.away_pods(), &name, |pod| pod.is_some()).await?;
+                }
+                anyhow::Ok(())
+            };
+            try_join!(killing, creating).with_context(|| format!("in round {round}"))?;
+        }
         let home = ready(&namespace, PODS).await?;
         observer.abort();
 

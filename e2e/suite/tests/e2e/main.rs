@@ -46,8 +46,8 @@ pub async fn offloaded<F: Future<Output = Result<()>>>(test: impl FnOnce(Namespa
     spillway_e2e::offloaded(testbed(), test).await
 }
 
-/// The same for a test that cuts the link.
-pub async fn cutting<F: Future<Output = Result<()>>>(test: impl FnOnce(Namespace) -> F) -> Result<()> {
+/// The same for a test that cuts the link, or measures: no other test runs meanwhile.
+pub async fn alone<F: Future<Output = Result<()>>>(test: impl FnOnce(Namespace) -> F) -> Result<()> {
     let _alone = LINK.write().await;
     spillway_e2e::offloaded(testbed(), test).await
 }

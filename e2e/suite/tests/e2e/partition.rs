@@ -1,18 +1,19 @@
 //! A cut link.
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, PostParams};
+use spillway_api::offloading::ShadowPod;
 use spillway_e2e::wait;
 use spillway_testbed::Scope;
 
 use crate::pods::{SERVE, is_ready, pod, ready};
-use crate::{VIRTUAL_NODE, cutting, node, testbed};
+use crate::{VIRTUAL_NODE, alone, kills, node, testbed};
 
 #[tokio::test]
 async fn what_happened_during_a_cut_is_made_up_for_after_it() -> Result<()> {
-    cutting(async |namespace| {
+    alone(async |namespace| {
         for name in ["stays", "goes"] {
             namespace.home_pods().create(&PostParams::default(), &pod(name, SERVE)).await?;
         }
@@ -26,11 +27,16 @@ async fn what_happened_during_a_cut_is_made_up_for_after_it() -> Result<()> {
                 node.and_then(node::ready_condition) == Some(("False", "RemoteAPIServerUnreachable"))
             };
             wait::until_one("the node to be NotReady with a reason", nodes, VIRTUAL_NODE, down).await?;
+            // The node controller says that nobody knows how the pods are; nothing outdated may be written over that.
+            let unready = |pod: Option<&Pod>| pod.is_some_and(|pod| !is_ready(pod));
+            wait::until_one("the pod to be NotReady", namespace.home_pods(), "stays", unready).await?;
             namespace.home_pods().delete("goes", &DeleteParams::default()).await?;
             let mut born = pod("born", SERVE);
             // The scheduler would wait for a Ready node.
             born.spec.as_mut().context("a spec")?.node_name = Some(VIRTUAL_NODE.into());
             namespace.home_pods().create(&PostParams::default(), &born).await?;
+            wait::until_one("the pod born during the cut", namespace.home_pods(), "born", |pod| pod.is_some()).await?;
+            ensure!(!is_ready(&namespace.home_pods().get("stays").await?), "an outdated status was written");
             anyhow::Ok(())
         };
         let during = during.await;
@@ -45,8 +51,31 @@ async fn what_happened_during_a_cut_is_made_up_for_after_it() -> Result<()> {
         let nodes = Api::<Node>::all(namespace.home.client.clone());
         wait::until_one("the node to be Ready again", nodes, VIRTUAL_NODE, |node| node.is_some_and(node::is_ready))
             .await?;
+        wait::until_one("the pod to be Ready again", namespace.home_pods(), "stays", |pod| pod.is_some_and(is_ready))
+            .await?;
         let after = namespace.away_pods().get("stays").await?.uid();
         ensure!(before == after, "the pod that was not touched was replaced");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_pod_force_deleted_while_nobody_could_look_leaves_nothing_behind() -> Result<()> {
+    alone(async |namespace| {
+        namespace.home_pods().create(&PostParams::default(), &pod("web", SERVE)).await?;
+        ready(&namespace, 1).await?;
+        testbed().cut("home", "away", Scope::All)?;
+        let during = async {
+            namespace.home_pods().delete("web", &DeleteParams::default().grace_period(0)).await?;
+            kills::virtual_kubelet(&namespace).kill(true).await
+        };
+        let during = during.await;
+        testbed().mend("home", "away")?;
+        during?;
+        let shadows = Api::<ShadowPod>::namespaced(namespace.away.client.clone(), &namespace.twin);
+        wait::until_one("the ShadowPod to go", shadows, "web", |shadow| shadow.is_none()).await?;
+        wait::until_one("its pod to go", namespace.away_pods(), "web", |pod| pod.is_none()).await?;
         Ok(())
     })
     .await

@@ -11,11 +11,12 @@ use spillway_e2e::wait;
 use spillway_testbed::Scope;
 
 use crate::pods::{SERVE, is_ready, pod, ready};
-use crate::{cutting, offloaded, testbed};
+use crate::{alone, testbed};
 
 #[tokio::test]
 async fn a_remote_pod_deleted_by_hand_is_back_within_two_seconds() -> Result<()> {
-    offloaded(async |namespace| {
+    // Alone, because another test kills the operator that is being timed.
+    alone(async |namespace| {
         namespace.home_pods().create(&PostParams::default(), &pod("web", SERVE)).await?;
         let local = ready(&namespace, 1).await?.remove("web").context("the pod")?;
         let before = namespace.away_pods().get("web").await?.uid();
@@ -59,7 +60,7 @@ async fn a_remote_pod_deleted_by_hand_is_back_within_two_seconds() -> Result<()>
 /// Also in `partition.rs`, but there the consumer's side is looked at.
 #[tokio::test]
 async fn the_provider_needs_no_consumer_to_recreate() -> Result<()> {
-    cutting(async |namespace| {
+    alone(async |namespace| {
         namespace.home_pods().create(&PostParams::default(), &pod("web", SERVE)).await?;
         ready(&namespace, 1).await?;
         let before = namespace.away_pods().get("web").await?.uid();

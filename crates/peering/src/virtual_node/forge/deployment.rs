@@ -98,6 +98,14 @@ fn virtual_kubelet(inputs: &Inputs<'_>, overrides: &Overrides, port: u16) -> Res
             args.push(format!("--{flag}={}", pairs(map)));
         }
     }
+    for (flag, keys) in [
+        ("labels-not-reflected", &options.labels_not_reflected),
+        ("annotations-not-reflected", &options.annotations_not_reflected),
+    ] {
+        if !keys.is_empty() {
+            args.push(format!("--{flag}={}", keys.join(",")));
+        }
+    }
     args.extend(options.extra_args.iter().cloned());
     Ok(Container {
         name: "virtual-kubelet".to_owned(),

@@ -31,6 +31,10 @@ fn decide(local: Option<&LocalDigest>, shadow: Option<&ShadowDigest>, pod: Optio
     plan(local, Twin { shadow, pod }, &mirror())
 }
 
+fn delete_former(origin: &str) -> Step {
+    Step::DeleteFormer { uid: "s1".into(), origin_uid: Some(origin.into()) }
+}
+
 fn delete(grace: Option<i64>) -> Step {
     Step::DeleteShadow { uid: "s1".into(), grace }
 }
@@ -47,7 +51,7 @@ fn a_new_pod_is_created_and_a_finished_one_never_again() {
 
 #[test]
 fn a_shadow_without_a_local_pod_is_deleted_once() {
-    assert_eq!(decide(None, Some(&shadow()), None), delete(None));
+    assert_eq!(decide(None, Some(&shadow()), None), delete_former("l1"));
     let going = ShadowDigest { is_deleting: true, ..shadow() };
     assert_eq!(decide(None, Some(&going), None), Step::Nothing);
     assert_eq!(decide(None, None, None), Step::Nothing);
@@ -56,11 +60,11 @@ fn a_shadow_without_a_local_pod_is_deleted_once() {
 #[test]
 fn a_former_life_is_deleted_and_awaited_and_never_shown() {
     let former = ShadowDigest { origin_uid: Some("l0".into()), ..shadow() };
-    assert_eq!(decide(Some(&local()), Some(&former), Some(&remote())), delete(None));
+    assert_eq!(decide(Some(&local()), Some(&former), Some(&remote())), delete_former("l0"));
     let going = ShadowDigest { is_deleting: true, ..former.clone() };
     assert_eq!(decide(Some(&local()), Some(&going), Some(&remote())), Step::Nothing);
     let deleted = LocalDigest { deletion_grace: Some(30), ..local() };
-    assert_eq!(decide(Some(&deleted), Some(&former), None), delete(None), "also when the new one goes already");
+    assert_eq!(decide(Some(&deleted), Some(&former), None), delete_former("l0"), "also when the new one goes already");
 }
 
 #[test]
