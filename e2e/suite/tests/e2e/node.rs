@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, PostParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use spillway_e2e::{Side, by_hand, wait};
 
@@ -72,10 +72,15 @@ async fn a_deleted_node_is_put_back_and_no_pod_goes_with_it() -> Result<()> {
         namespace.home_pods().create(&PostParams::default(), &pinned).await?;
         let pods = ready(&namespace, 1).await?;
         nodes.delete(name, &DeleteParams::default()).await?;
-        wait::until_one("the node to be back", nodes, name, |node| {
+        wait::until_one("the node to be back", nodes.clone(), name, |node| {
             node.is_some_and(|node| node.uid() != before && is_ready(node))
         })
         .await?;
+        let strip = json!({"metadata": {"labels": {"liqo.io/type": null, "added": "by an admin"}}});
+        nodes.patch(name, &PatchParams::default(), &Patch::Merge(strip)).await?;
+        let whole = |node: &Node| ["liqo.io/type", "added"].iter().all(|key| node.labels().contains_key(*key));
+        wait::until_one("its own label back, and the admin's kept", nodes, name, |node| node.is_some_and(whole))
+            .await?;
         let after = ready(&namespace, 1).await?;
         ensure!(pods["web"].uid() == after["web"].uid(), "the pod was replaced");
         namespace.home_pods().delete("web", &DeleteParams::default()).await?;
