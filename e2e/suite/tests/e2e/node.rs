@@ -76,7 +76,7 @@ async fn a_deleted_node_is_put_back_and_no_pod_goes_with_it() -> Result<()> {
             node.is_some_and(|node| node.uid() != before && is_ready(node))
         })
         .await?;
-        let strip = json!({"metadata": {"labels": {"liqo.io/type": null, "added": "by an admin"}}});
+        let strip = json!({"metadata": {"labels": {"liqo.io/type": null, "added": "by-an-admin"}}});
         nodes.patch(name, &PatchParams::default(), &Patch::Merge(strip)).await?;
         let whole = |node: &Node| ["liqo.io/type", "added"].iter().all(|key| node.labels().contains_key(*key));
         wait::until_one("its own label back, and the admin's kept", nodes, name, |node| node.is_some_and(whole))
