@@ -85,3 +85,104 @@ fn lists_without_a_key_are_replaced_whole() {
         json!({"containerStatuses": [{"name": "a", "ready": true}]})
     );
 }
+
+/// What an API server makes of a strategic merge patch of a pod status.
+fn applied(now: &RawObject, patch: &RawObject) -> RawObject {
+    let mut result = now.clone();
+    for (field, change) in patch {
+        match (merge_key(field), change) {
+            (_, Value::Null) => drop(result.remove(field)),
+            (Some(key), Value::Array(changes)) => {
+                let mut items = result.remove(field).and_then(|items| items.as_array().cloned()).unwrap_or_default();
+                for change in changes {
+                    let at = items.iter().position(|item| item.get(key) == change.get(key));
+                    match (change.get("$patch"), at) {
+                        (Some(_), Some(at)) => drop(items.remove(at)),
+                        (Some(_), None) => {}
+                        (None, Some(at)) => merge(&mut items[at], change),
+                        (None, None) => items.push(change.clone()),
+                    }
+                }
+                if !items.is_empty() {
+                    result.insert(field.clone(), Value::Array(items));
+                }
+            }
+            _ => drop(result.insert(field.clone(), change.clone())),
+        }
+    }
+    result
+}
+
+fn merge(item: &mut Value, change: &Value) {
+    let (Some(item), Some(change)) = (item.as_object_mut(), change.as_object()) else { return };
+    for (field, value) in change {
+        match value {
+            Value::Null => drop(item.remove(field)),
+            value => drop(item.insert(field.clone(), value.clone())),
+        }
+    }
+}
+
+/// Lists with a key have no order that matters here.
+fn sorted(mut status: RawObject) -> RawObject {
+    for (field, key) in MERGED_LISTS {
+        if let Some(Value::Array(items)) = status.get_mut(*field) {
+            items.sort_by_key(|item| item.get(*key).and_then(Value::as_str).map(str::to_owned));
+            if items.is_empty() {
+                status.remove(*field);
+            }
+        }
+    }
+    status
+}
+
+mod properties {
+    use super::*;
+    use proptest::prelude::*;
+    use proptest::sample::subsequence;
+
+    fn conditions() -> impl Strategy<Value = Value> {
+        let kinds = vec!["PodScheduled", "Initialized", "ContainersReady", "Ready", "PodResizePending"];
+        (subsequence(kinds, 0..=5), any::<[Option<bool>; 5]>()).prop_map(|(kinds, facts)| {
+            let condition = |(kind, fact): (&str, Option<bool>)| match fact {
+                Some(true) => json!({"type": kind, "status": "True"}),
+                Some(false) => json!({"type": kind, "status": "False", "reason": "Because"}),
+                None => json!({"type": kind, "status": "Unknown", "message": "who knows"}),
+            };
+            kinds.into_iter().zip(facts).map(condition).collect()
+        })
+    }
+
+    fn addresses() -> impl Strategy<Value = Value> {
+        subsequence(vec!["10.0.0.1", "10.0.0.2", "fd00::1"], 0..=3)
+            .prop_map(|ips| ips.into_iter().map(|ip| json!({"ip": ip})).collect())
+    }
+
+    prop_compose! {
+        fn status()(
+            phase in prop_oneof!["Pending", "Running"], reason in any::<Option<bool>>(), conditions in conditions(),
+            pod_ips in addresses(), restarts in proptest::option::of(0..3),
+        ) -> RawObject {
+            let mut status = object(json!({"phase": phase, "conditions": conditions, "podIPs": pod_ips}));
+            if let Some(reason) = reason {
+                status.insert("reason".to_owned(), json!(if reason { "A" } else { "B" }));
+            }
+            if let Some(restarts) = restarts {
+                status.insert("containerStatuses".to_owned(), json!([{"name": "c", "restartCount": restarts}]));
+            }
+            sorted(status)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_patch_leads_exactly_to_what_is_wanted(now in status(), wanted in status()) {
+            let result = match patch(&now, &wanted) {
+                Some(patch) => sorted(applied(&now, &patch)),
+                None => now.clone(),
+            };
+            prop_assert_eq!(&result, &wanted);
+            prop_assert_eq!(patch(&result, &wanted), None, "and then there is nothing left to do");
+        }
+    }
+}
