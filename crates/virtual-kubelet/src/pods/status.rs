@@ -6,7 +6,7 @@ use spillway_api::raw_pod::str_of;
 
 use super::digest::LocalDigest;
 
-/// Never written: the API server owns the one, the resource claim controller the other.
+/// Never written: they belong to the API server, the resource claim controller and the scheduler.
 const NOT_OURS: &[&str] = &["qosClass", "resourceClaimStatuses", "nominatedNodeName"];
 
 /// Lists of a pod status that a strategic merge patch merges by a key.
@@ -19,7 +19,6 @@ const OUR_CONDITIONS: &[&str] = &[
     "Initialized",
     "ContainersReady",
     "Ready",
-    "DisruptionTarget",
     "PodResizePending",
     "PodResizeInProgress",
 ];
@@ -46,6 +45,10 @@ impl Mirror {
             for container in array(&mut status, list) {
                 add_restarts(container, recreations);
             }
+        }
+        // What the provider takes away it brings back; here the condition is for those who disrupt the local pod.
+        if let Some(Value::Array(conditions)) = status.get_mut("conditions") {
+            conditions.retain(|condition| condition.get("type") != Some(&json!("DisruptionTarget")));
         }
         for condition in array(&mut status, "conditions") {
             if let Some(condition) = condition.as_object_mut() {
@@ -119,7 +122,9 @@ pub fn patch(now: &RawObject, wanted: &RawObject) -> Option<RawObject> {
             }
         }
     }
-    for field in now.keys().filter(|field| !wanted.contains_key(*field) && !NOT_OURS.contains(&field.as_str())) {
+    // The API server puts a generation that is taken away back by itself.
+    let kept = |field: &str| NOT_OURS.contains(&field) || field == "observedGeneration";
+    for field in now.keys().filter(|field| !wanted.contains_key(*field) && !kept(field)) {
         match merge_key(field) {
             Some(key) => {
                 let changes = list_changes(field, key, now.get(field), &json!([]));
@@ -144,8 +149,10 @@ fn list_changes(field: &str, key: &str, now: Option<&Value>, wanted: &Value) -> 
     let now = now.and_then(Value::as_array).unwrap_or(&empty);
     let wanted = wanted.as_array().unwrap_or(&empty);
     let named = |item: &Value| item.as_object().map(|item| str_of(item, key).to_owned()).unwrap_or_default();
-    let mut changes: Vec<_> =
-        wanted.iter().filter(|item| !now.contains(item)).map(|item| replaced(item, now, key)).collect();
+    // Of addresses the first is the one that counts, and a merge keeps the order of what it is given: all are named.
+    let ordered = field != "conditions" && wanted != now;
+    let changed = wanted.iter().filter(|item| ordered || !now.contains(item));
+    let mut changes: Vec<_> = changed.map(|item| replaced(item, now, key)).collect();
     let gone = now.iter().map(named).filter(|name| !wanted.iter().any(|item| named(item) == *name));
     let gone = gone.filter(|name| field != "conditions" || OUR_CONDITIONS.contains(&name.as_str()));
     changes.extend(gone.map(|name| json!({"$patch": "delete", key: name})));

@@ -32,6 +32,22 @@ fn a_remote_status_becomes_a_local_one() {
 }
 
 #[test]
+fn a_second_address_that_changes_does_not_become_the_first() {
+    let now = object(json!({"podIPs": [{"ip": "10.0.0.3"}, {"ip": "fd00::3"}]}));
+    let wanted = object(json!({"podIPs": [{"ip": "10.0.0.3"}, {"ip": "fd00::4"}]}));
+    let all = json!([{"ip": "10.0.0.3"}, {"ip": "fd00::4"}, {"$patch": "delete", "ip": "fd00::3"}]);
+    assert_eq!(patch(&now, &wanted).unwrap()["podIPs"], all);
+}
+
+#[test]
+fn a_disruption_at_the_provider_is_not_shown_and_one_at_home_is_kept() {
+    let disrupted = object(json!({"conditions": [{"type": "DisruptionTarget", "status": "True"}]}));
+    let shown = Mirror::default().status(&disrupted, 0, &local());
+    assert_eq!(shown["conditions"], json!([]));
+    assert_eq!(patch(&disrupted, &shown), None, "what home's own eviction wrote stays");
+}
+
+#[test]
 fn equal_statuses_need_no_patch_and_what_is_not_ours_is_no_difference() {
     let wanted = object(json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}));
     assert_eq!(patch(&wanted, &wanted), None);
