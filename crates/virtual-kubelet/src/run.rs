@@ -180,10 +180,12 @@ fn start(
         reach,
         changed,
     };
-    let name = format!("virtual-kubelet-{}", args.nodename);
-    let election = Election::new(own_client, &args.tenant_namespace, &name, args.common.identity(), metrics.clone());
+    let lease = format!("virtual-kubelet-{}", args.nodename);
+    let election = Election::new(own_client, &args.tenant_namespace, &lease, args.common.identity(), metrics.clone());
     let (reconciles, create_node, stop) = (metrics.controller("pods"), args.create_node, stop.clone());
     let leads = readiness.gate("lease of this virtual node");
+    let serves = readiness.gate(format!("a Node name that is free or ours: {}", args.nodename));
+    let name = args.nodename.clone();
     supervisor.spawn(
         "virtual node",
         election.lead(stop.clone(), async move {
@@ -191,6 +193,16 @@ fn start(
             if !health::all_opened(&listed, &stop).await {
                 return;
             }
+            if keeper.name_is_taken() {
+                tracing::error!(
+                    node = name,
+                    "a Node of this name exists that is no virtual node of this cluster: neither it nor its pods are \
+                     touched; delete the VirtualNode and give it another name"
+                );
+                stop.cancelled().await;
+                return;
+            }
+            serves.open();
             let node = async {
                 if create_node {
                     tokio::join!(keeper.run(stop.clone()), heartbeat.run(stop.clone()));

@@ -22,6 +22,21 @@ pub struct Facts {
     pub extra_annotations: BTreeMap<String, String>,
 }
 
+/// What a virtual node shows as its container runtime, and no kubelet does.
+const RUNTIME: &str = "spillway://";
+
+/// Whether a Node is a virtual node of this remote cluster. One that lost its labels still is; a real node never is,
+/// whatever its name.
+pub fn is_ours(node: &Node, facts: &Facts) -> bool {
+    let info = node.status.as_ref().and_then(|status| status.node_info.as_ref());
+    let labelled = |key: &str, value: &str| {
+        node.metadata.labels.as_ref().and_then(|labels| labels.get(key)).is_some_and(|there| there == value)
+    };
+    info.is_some_and(|info| info.container_runtime_version == RUNTIME)
+        || (labelled(label::NODE_TYPE, label::NODE_TYPE_VIRTUAL)
+            && labelled(label::REMOTE_CLUSTER_ID, &facts.foreign_cluster_id))
+}
+
 /// The labels that the Node must bear. What others add stays.
 pub fn labels(virtual_node: &VirtualNodeSpec, facts: &Facts) -> BTreeMap<String, String> {
     let storage = !virtual_node.storage_classes.is_empty();
@@ -93,7 +108,7 @@ pub fn status(
         "conditions": conditions(reach, before, now),
         "nodeInfo": {
             "architecture": labels.get(label::ARCH), "operatingSystem": labels.get(label::OS),
-            "kubeletVersion": facts.version, "kubeProxyVersion": "", "containerRuntimeVersion": "spillway://",
+            "kubeletVersion": facts.version, "kubeProxyVersion": "", "containerRuntimeVersion": RUNTIME,
             "osImage": "", "kernelVersion": "", "machineID": "", "systemUUID": "", "bootID": "",
         },
     });

@@ -37,6 +37,12 @@ pub struct NodeKeeper {
 }
 
 impl NodeKeeper {
+    /// Whether a Node of this name is there that is none of ours. Both indexes must be complete.
+    pub fn name_is_taken(&self) -> bool {
+        let node = self.nodes.get(&ObjectKey::new("", self.facts.name.as_str()));
+        node.is_some_and(|node| !forge::is_ours(&node, &self.facts))
+    }
+
     /// Both indexes must be complete.
     pub async fn run(mut self, stop: CancellationToken) {
         let (mut reported, mut pause) = (None, RETRY);
@@ -86,6 +92,10 @@ impl NodeKeeper {
                 Err(error) => Err(error),
             };
         };
+        if !forge::is_ours(&node, &self.facts) {
+            tracing::error!(node = self.facts.name, "another Node has taken this name; it is left alone");
+            return Ok(false);
+        }
         if matches!(reach, Reach::Unknown) {
             return Ok(false); // a restart must not make a healthy node NotReady; the first probe's end wakes this up
         }

@@ -127,6 +127,9 @@ impl Controller {
             }
             Err(error) if is_conflict(&error) => self.name_taken(home, away, local, error).await,
             Err(error) => {
+                if matches!(&error, kube::Error::Api(status) if status.code < 500) {
+                    self.unseen.lock().remove(away); // refused for certain
+                }
                 if let kube::Error::Api(status) = &error
                     && (400..500).contains(&status.code)
                     && status.code != 429

@@ -89,3 +89,22 @@ fn a_resource_that_is_no_longer_offered_is_a_difference() {
     smaller.resource_quota.as_mut().unwrap().hard.remove("example.com/gpu");
     assert!(differs(&status(&smaller, &facts(), &Reach::Reachable, Some(&first), at("2026-01-01T00:00:00Z")), &first));
 }
+
+#[test]
+fn a_real_node_of_that_name_is_never_taken_for_ours() {
+    let ours = node(&virtual_node(), &facts(), &Reach::Reachable, at("2026-01-01T00:00:00Z"));
+    assert!(is_ours(&ours, &facts()));
+    let mut stripped = ours.clone();
+    stripped.metadata.labels = None;
+    assert!(is_ours(&stripped, &facts()), "also without its labels");
+    let real: Node = serde_json::from_value(json!({
+        "metadata": {"name": "milan-1", "labels": {"kubernetes.io/hostname": "milan-1"}},
+        "status": {"nodeInfo": {"containerRuntimeVersion": "containerd://2.0.0", "architecture": "", "bootID": "",
+            "kernelVersion": "", "kubeProxyVersion": "", "kubeletVersion": "", "machineID": "", "operatingSystem": "",
+            "osImage": "", "systemUUID": ""}},
+    }))
+    .unwrap();
+    assert!(!is_ours(&real, &facts()));
+    let fresh: Node = serde_json::from_value(json!({"metadata": {"name": "milan-1"}})).unwrap();
+    assert!(!is_ours(&fresh, &facts()), "nor one that has not said yet what it is");
+}
