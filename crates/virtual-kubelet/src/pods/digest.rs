@@ -36,8 +36,12 @@ impl LocalDigest {
     }
 
     pub fn never_started(&self) -> bool {
-        matches!(self.phase(), "Pending" | "") && !self.status.contains_key("containerStatuses")
+        never_started(&self.status)
     }
+}
+
+fn never_started(status: &RawObject) -> bool {
+    matches!(str_of(status, "phase"), "Pending" | "") && !status.contains_key("containerStatuses")
 }
 
 /// `None` for the copy of a static pod.
@@ -47,19 +51,17 @@ pub fn local(pod: RawPod, context: &Context) -> Option<LocalDigest> {
     }
     let deletion_grace =
         pod.metadata.deletion_timestamp.as_ref().map(|_| pod.metadata.deletion_grace_period_seconds.unwrap_or(0));
-    let mut digest = LocalDigest {
+    // Most events come from pods that have long crossed: nothing is forged for those.
+    let may_be_new = never_started(&pod.status) && deletion_grace.is_none();
+    let forged = may_be_new.then(|| Box::new(forge::shadow_pod(&pod, context)));
+    Some(LocalDigest {
         uid: pod.uid().unwrap_or_default(),
         generation: pod.metadata.generation,
         deletion_grace,
         own_grace: pod.spec.get("terminationGracePeriodSeconds").and_then(serde_json::Value::as_i64),
-        ..LocalDigest::default()
-    };
-    let forged = forge::shadow_pod(&pod, context);
-    digest.status = pod.status;
-    if digest.never_started() && digest.deletion_grace.is_none() {
-        digest.forged = Mutex::new(Some(Box::new(forged)));
-    }
-    Some(digest)
+        status: pod.status,
+        forged: Mutex::new(forged),
+    })
 }
 
 /// What is kept of a ShadowPod that is marked as ours.

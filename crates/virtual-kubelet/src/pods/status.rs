@@ -105,49 +105,35 @@ fn add_restarts(container: &mut Value, recreations: i64) {
 
 /// The strategic merge patch of the status from `now` to `wanted`, or `None` if nothing differs.
 pub fn patch(now: &RawObject, wanted: &RawObject) -> Option<RawObject> {
-    let mut patch = RawObject::new();
-    for (field, value) in wanted {
-        if now.get(field) == Some(value) {
-            continue;
-        }
-        match merge_key(field) {
-            Some(key) => {
-                let changes = list_changes(field, key, now.get(field), value);
-                if !changes.is_empty() {
-                    patch.insert(field.clone(), Value::Array(changes));
-                }
-            }
-            None => {
-                patch.insert(field.clone(), value.clone());
-            }
-        }
-    }
     // The API server puts a generation that is taken away back by itself.
     let kept = |field: &str| NOT_OURS.contains(&field) || field == "observedGeneration";
-    for field in now.keys().filter(|field| !wanted.contains_key(*field) && !kept(field)) {
-        match merge_key(field) {
-            Some(key) => {
-                let changes = list_changes(field, key, now.get(field), &json!([]));
-                if !changes.is_empty() {
-                    patch.insert(field.clone(), Value::Array(changes));
-                }
-            }
-            None => {
-                patch.insert(field.clone(), Value::Null);
-            }
-        }
-    }
+    let gone = now.keys().filter(|field| !wanted.contains_key(*field) && !kept(field));
+    let changes = wanted.keys().chain(gone).filter_map(|field| {
+        let change = change(field, now.get(field), wanted.get(field))?;
+        Some((field.clone(), change))
+    });
+    let patch: RawObject = changes.collect();
     (!patch.is_empty()).then_some(patch)
+}
+
+/// What takes one field from `now` to `wanted`.
+fn change(field: &str, now: Option<&Value>, wanted: Option<&Value>) -> Option<Value> {
+    if now == wanted {
+        return None;
+    }
+    let Some(key) = merge_key(field) else { return Some(wanted.cloned().unwrap_or(Value::Null)) };
+    let changes = list_changes(field, key, now, wanted);
+    (!changes.is_empty()).then_some(Value::Array(changes))
 }
 
 fn merge_key(field: &str) -> Option<&'static str> {
     MERGED_LISTS.iter().find(|(list, _)| *list == field).map(|(_, key)| *key)
 }
 
-fn list_changes(field: &str, key: &str, now: Option<&Value>, wanted: &Value) -> Vec<Value> {
+fn list_changes(field: &str, key: &str, now: Option<&Value>, wanted: Option<&Value>) -> Vec<Value> {
     let empty = Vec::new();
     let now = now.and_then(Value::as_array).unwrap_or(&empty);
-    let wanted = wanted.as_array().unwrap_or(&empty);
+    let wanted = wanted.and_then(Value::as_array).unwrap_or(&empty);
     let named = |item: &Value| item.as_object().map(|item| str_of(item, key).to_owned()).unwrap_or_default();
     // Of addresses the first is the one that counts, and a merge keeps the order of what it is given: all are named.
     let ordered = field != "conditions" && wanted != now;
