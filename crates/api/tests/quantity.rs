@@ -36,6 +36,7 @@ fn quantity(text: &str) -> Quantity {
 #[case("1024", "1024")]
 #[case("1Ki", "1Ki")]
 #[case("1024Ki", "1Mi")]
+#[case("62.5Ki", "64000")]
 #[case("1024Mi", "1Gi")]
 #[case("1.5Gi", "1536Mi")]
 #[case("0.5Gi", "512Mi")]
@@ -192,8 +193,11 @@ proptest! {
     #[test]
     fn printing_loses_nothing(a in any_quantity()) {
         let printed = a.to_string();
-        prop_assert_eq!(quantity(&printed), a);
-        prop_assert_eq!(quantity(&printed).to_string(), printed);
+        let read = quantity(&printed);
+        prop_assert_eq!(read, a);
+        // 62.5Ki is printed as 64000, as Kubernetes does, and what reads that may well write 64k.
+        prop_assert!(read.format() != a.format() || read.to_string() == printed);
+        prop_assert_eq!(quantity(&read.to_string()).to_string(), read.to_string());
     }
 
     #[test]
