@@ -4,12 +4,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod crds;
+mod fields;
 mod kills;
 mod metrics;
 mod node;
 mod partition;
 mod pods;
 mod recreation;
+mod status;
+mod updates;
 mod watches;
 
 use std::sync::LazyLock;
