@@ -1,6 +1,7 @@
 //! What a local pod shows of its remote one.
 
 use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{LimitRange, Pod};
 use kube::ResourceExt;
@@ -8,8 +9,8 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use spillway_e2e::{by_hand, wait};
 
-use crate::offloaded;
 use crate::pods::{SERVE, is_ready, phase, pod, ready, remote_spec};
+use crate::{kills, offloaded};
 
 fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<(&'a str, &'a str)> {
     let conditions = pod.status.as_ref()?.conditions.as_ref()?;
@@ -105,6 +106,43 @@ async fn a_pod_with_devices_of_this_cluster_is_refused_in_words() -> Result<()> 
         let message = refused.status.as_ref().and_then(|status| status.message.clone()).unwrap_or_default();
         ensure!(message.contains("resourceClaims"), "{message}");
         assert_eq!(phase(&refused), "Pending");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_daemon_sets_pod_in_a_namespace_that_is_not_offloaded_waits_and_is_never_replaced() -> Result<()> {
+    offloaded(async |namespace| {
+        let other = format!("{}-agents", namespace.name);
+        let namespaces = Api::<k8s_openapi::api::core::v1::Namespace>::all(namespace.home.client.clone());
+        let created = serde_json::from_value(json!({"metadata": {"name": other}}))?;
+        namespaces.create(&PostParams::default(), &created).await?;
+        let mut spec = remote_spec(SERVE);
+        spec["tolerations"] = json!([{"operator": "Exists"}]);
+        spec["nodeSelector"] = json!({"kubernetes.io/hostname": crate::VIRTUAL_NODE});
+        let agents = json!({"metadata": {"name": "agent"}, "spec": {"selector": {"matchLabels": {"app": "agent"}},
+            "template": {"metadata": {"labels": {"app": "agent"}}, "spec": spec}}});
+        let sets = Api::<DaemonSet>::namespaced(namespace.home.client.clone(), &other);
+        sets.create(&PostParams::default(), &serde_json::from_value(agents)?).await?;
+        let pods = Api::<Pod>::namespaced(namespace.home.client.clone(), &other);
+        let waits = |pod: &Pod| {
+            let reason = pod.status.as_ref().and_then(|status| status.reason.as_deref());
+            phase(pod) == "Pending" && reason == Some("OffloadingBackOff")
+        };
+        let first =
+            wait::until("a pod that waits", pods.clone(), Default::default(), |pods| pods.values().any(waits)).await?;
+
+        // Everything that could lead to a second thought, and then a pod that crosses: by then it would have been had.
+        kills::virtual_kubelet(&namespace).kill(true).await?;
+        namespace.home_pods().create(&PostParams::default(), &pod("web", SERVE)).await?;
+        ready(&namespace, 1).await?;
+        let uids = |pods: Vec<&Pod>| pods.into_iter().filter_map(|pod| pod.uid()).collect::<Vec<_>>();
+        let now = pods.list(&Default::default()).await?.items;
+        assert_eq!(uids(now.iter().collect()), uids(first.values().collect()), "the same pod");
+        ensure!(now.iter().all(waits), "it still waits");
+        namespaces.delete(&other, &DeleteParams::default()).await?;
+        wait::until_one("the namespace to go", namespaces, &other, |namespace| namespace.is_none()).await?;
         Ok(())
     })
     .await
