@@ -16,6 +16,7 @@ pub mod core;
 pub mod crds;
 pub mod k8s;
 pub mod networking;
+pub mod node;
 pub mod offloading;
 pub mod quantity;
 pub mod raw_pod;
