@@ -1,12 +1,15 @@
 //! Decides, per VirtualNode, what is next: make what is missing, take back what is no longer wanted, tell the user.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, Resource, ResourceExt};
+use parking_lot::Mutex;
 use serde_json::json;
 use spillway_api::core::ClusterId;
+use spillway_api::node::NodeKind;
 use spillway_api::offloading::{VirtualNode, VkOptionsTemplateSpec};
 use spillway_api::well_known::{field_manager, finalizer};
 use spillway_operator::error::found;
@@ -17,6 +20,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::children::Children;
+use super::drain::Drain;
 use super::error::Error;
 use super::forge::{self, Inputs, Names};
 use super::merge;
@@ -36,6 +40,8 @@ pub struct Controller {
     pub(super) deployments: Children,
     pub(super) pods: Arc<Index<KubeletPod>>,
     pub(super) nodes: Arc<Index<NodeSeen>>,
+    /// What is remembered of Nodes that are being drained, by VirtualNode.
+    pub(super) drains: Mutex<HashMap<ObjectKey, Drain>>,
 }
 
 impl Controller {
@@ -54,6 +60,7 @@ impl Controller {
             deployments: Children::default(),
             pods: Arc::default(),
             nodes: Arc::default(),
+            drains: Mutex::default(),
         }
     }
 
@@ -115,6 +122,9 @@ impl Controller {
                 format!("the VirtualNode {other} has the same name and is older: a Node can stand for one only"),
             ));
         }
+        if let Some(message) = self.foreign_node(virtual_node) {
+            return Err(Error::blocked("NodeNameTaken", message));
+        }
         let Some(options) = options else {
             return Err(Error::blocked(
                 "VkOptionsTemplateNotFound",
@@ -124,7 +134,9 @@ impl Controller {
         let Some(home) = self.home.borrow().clone() else {
             return Err(Error::blocked("ClusterIDUnknown", "the ID of this cluster is not known yet"));
         };
-        let forged = forge::all(&Inputs { virtual_node, options, home: &home })?;
+        // A Node that is there is kept until its pods are gone, also if it is not wanted any more.
+        let (wanted, node) = (forge::creates_node(virtual_node, options), self.node_of(virtual_node));
+        let forged = forge::all(&Inputs { virtual_node, options, home: &home, create_node: wanted || node.is_some() })?;
         self.set_finalizer(virtual_node, true).await?;
         // Rights come first, so that the virtual-kubelet never starts without them.
         let client = &self.client;
@@ -133,10 +145,34 @@ impl Controller {
         self.role_bindings.apply(client, &forged.tenant_binding).await?;
         self.role_bindings.apply(client, &forged.node_lease_binding).await?;
         self.deployments.apply(client, &forged.deployment).await?;
-        if forge::creates_node(virtual_node, options) {
-            return Ok((Stage::Made, Action::Await));
+        if !wanted {
+            let unmade = self.clear_node(key, virtual_node).await?;
+            return Ok(unmade.unwrap_or((Stage::Made, Action::Await)));
         }
-        self.unmake_node(key, virtual_node).await
+        if node.is_some_and(|node| node.draining) {
+            self.reopen(&key.name).await?;
+        }
+        Ok((Stage::Made, Action::Await))
+    }
+
+    /// Why the Node of this name cannot be the VirtualNode's, if there is one and it cannot.
+    fn foreign_node(&self, virtual_node: &VirtualNode) -> Option<String> {
+        let name = virtual_node.name_any();
+        let node = self.nodes.get(&ObjectKey::new("", name.as_str()))?;
+        let cluster_id = virtual_node.spec.cluster_id.as_ref()?.as_str();
+        if node.kind.leads_to(cluster_id) {
+            return None;
+        }
+        let what = match &node.kind {
+            NodeKind::Real => "is no virtual node".to_owned(),
+            NodeKind::Virtual { cluster_id: other } => {
+                format!("leads to another cluster, {}", other.as_deref().unwrap_or_default())
+            }
+        };
+        Some(format!(
+            "the Node {name} exists and {what}: neither it nor its pods are touched; delete this VirtualNode and make one \
+             with another name, or delete that Node"
+        ))
     }
 
     /// Two VirtualNodes of one name would be one Node: the older one has it.
@@ -223,8 +259,8 @@ impl Controller {
     /// The Node of this VirtualNode: of its name, virtual, and leading to the same remote cluster.
     pub(super) fn node_of(&self, virtual_node: &VirtualNode) -> Option<Arc<NodeSeen>> {
         let node = self.nodes.get(&ObjectKey::new("", virtual_node.name_any()))?;
-        let cluster_id = virtual_node.spec.cluster_id.as_ref().map(ClusterId::as_str);
-        (node.cluster_id.as_deref() == cluster_id).then_some(node)
+        let cluster_id = virtual_node.spec.cluster_id.as_ref()?;
+        node.kind.leads_to(cluster_id.as_str()).then_some(node)
     }
 
     fn api(&self, virtual_node: &VirtualNode) -> Api<VirtualNode> {
@@ -232,6 +268,6 @@ impl Controller {
     }
 }
 
-fn written_by_us() -> PatchParams {
+pub(super) fn written_by_us() -> PatchParams {
     PatchParams { field_manager: Some(field_manager::PEERING.to_owned()), ..PatchParams::default() }
 }

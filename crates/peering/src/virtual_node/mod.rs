@@ -2,10 +2,12 @@
 //!
 //! [`forge`] says what they look like, [`children`] writes them when they differ, [`controller`] decides what is next
 //! (from what `inputs` watches),
-//! [`removal`] takes everything back in order, and [`status`] tells the user.
+//! [`removal`] takes everything back in order (`cordon` and `drain` say how its pods leave), and [`status`] tells the user.
 
 pub mod children;
 pub mod controller;
+mod cordon;
+mod drain;
 mod error;
 pub mod forge;
 mod inputs;

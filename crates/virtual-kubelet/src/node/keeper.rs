@@ -41,9 +41,12 @@ pub struct Wanted {
 
 impl Wanted {
     pub fn of(virtual_node: VirtualNode) -> Self {
-        let conditions = virtual_node.status.map(|status| status.conditions).unwrap_or_default();
-        let leaving = conditions.iter().any(|one| one.type_ == Type::Node && one.status == Status::Deleting);
-        Self { spec: virtual_node.spec, node_leaves: leaving }
+        let status = virtual_node.status.unwrap_or_default();
+        let unwanted =
+            virtual_node.metadata.deletion_timestamp.is_some() || status.effective_create_node == Some(false);
+        let node = status.conditions.iter().find(|condition| condition.type_ == Type::Node);
+        let emptied = node.is_some_and(|node| matches!(node.status, Status::Deleting | Status::None));
+        Self { spec: virtual_node.spec, node_leaves: unwanted && emptied }
     }
 }
 
@@ -198,5 +201,40 @@ fn landed<T>(written: kube::Result<T>) -> kube::Result<bool> {
         Ok(_) => Ok(true),
         Err(error) if is_conflict(&error) || is_not_found(&error) => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use serde_json::json;
+
+    #[rstest]
+    #[case::wanted(false, None, Some("Running"), false)]
+    #[case::new(false, None, None, false)]
+    #[case::blocked(false, Some(true), Some("None"), false)]
+    #[case::deleted_but_full(true, None, Some("Draining"), false)]
+    #[case::deleted_and_empty(true, None, Some("Deleting"), true)]
+    #[case::deleted_and_gone(true, None, Some("None"), true)]
+    #[case::not_to_be_made_but_full(false, Some(false), Some("Draining"), false)]
+    #[case::not_to_be_made_and_empty(false, Some(false), Some("Deleting"), true)]
+    fn a_node_is_put_back_until_peering_has_emptied_it(
+        #[case] deleted: bool,
+        #[case] create_node: Option<bool>,
+        #[case] condition: Option<&str>,
+        #[case] leaves: bool,
+    ) {
+        let conditions: Vec<_> =
+            condition.into_iter().map(|status| json!({"type": "Node", "status": status})).collect();
+        let mut virtual_node: VirtualNode = serde_json::from_value(json!({
+            "apiVersion": "offloading.liqo.io/v1beta1", "kind": "VirtualNode", "metadata": {"name": "n"}, "spec": {},
+            "status": {"conditions": conditions, "effectiveCreateNode": create_node},
+        }))
+        .unwrap();
+        if deleted {
+            virtual_node.metadata.deletion_timestamp = Some(spillway_api::k8s::Time(Timestamp::now()));
+        }
+        assert_eq!(Wanted::of(virtual_node).node_leaves, leaves);
     }
 }
