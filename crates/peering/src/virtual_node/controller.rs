@@ -25,6 +25,7 @@ use super::error::Error;
 use super::forge::{self, Inputs, Names};
 use super::merge;
 use super::observe::{KubeletPod, NodeSeen};
+use super::removal::Cleared;
 use super::status::{self, Observation, Stage};
 
 pub struct Controller {
@@ -94,7 +95,9 @@ impl Controller {
         let options = self.options_of(&virtual_node);
         match self.establish(key, &virtual_node, options.as_deref()).await {
             Ok((stage, action)) => {
-                self.report(key, &virtual_node, options.as_deref(), stage).await?;
+                if let Some(stage) = stage {
+                    self.report(key, &virtual_node, options.as_deref(), stage).await?;
+                }
                 Ok(action)
             }
             Err(error) if error.category() == Category::Permanent => {
@@ -110,12 +113,13 @@ impl Controller {
         }
     }
 
+    /// The stage to report, if there is news.
     async fn establish(
         &self,
         key: &ObjectKey,
         virtual_node: &VirtualNode,
         options: Option<&VkOptionsTemplateSpec>,
-    ) -> Result<(Stage, Action), Error> {
+    ) -> Result<(Option<Stage>, Action), Error> {
         if let Some(other) = self.older_namesake(key, virtual_node) {
             return Err(Error::blocked(
                 "NodeNameTaken",
@@ -146,13 +150,15 @@ impl Controller {
         self.role_bindings.apply(client, &forged.node_lease_binding).await?;
         self.deployments.apply(client, &forged.deployment).await?;
         if !wanted {
-            let unmade = self.clear_node(key, virtual_node).await?;
-            return Ok(unmade.unwrap_or((Stage::Made, Action::Await)));
+            return Ok(match self.clear_node(key, virtual_node).await? {
+                Cleared::Done => (Some(Stage::Made), Action::Await),
+                Cleared::NotYet { stage, action } => (stage, action),
+            });
         }
         if node.is_some_and(|node| node.draining) {
-            self.reopen(&key.name).await?;
+            self.reopen(key).await?;
         }
-        Ok((Stage::Made, Action::Await))
+        Ok((Some(Stage::Made), Action::Await))
     }
 
     /// Why the Node of this name cannot be the VirtualNode's, if there is one and it cannot.

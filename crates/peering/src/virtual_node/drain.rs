@@ -93,9 +93,19 @@ pub struct Drain {
     refused: Vec<(ObjectKey, String)>,
     fruitless: u32,
     not_before: Option<Instant>,
+    next_look: Option<Instant>,
 }
 
 impl Drain {
+    /// How long it is until the next look: the status that a look writes wakes its own controller.
+    pub fn rests(&self, now: Instant) -> Option<Duration> {
+        self.next_look.map(|at| at.saturating_duration_since(now)).filter(|left| !left.is_zero())
+    }
+
+    pub fn rest(&mut self, interval: Duration, now: Instant) {
+        self.next_look = Some(now + interval);
+    }
+
     pub fn may_evict(&self, now: Instant) -> bool {
         self.not_before.is_none_or(|at| now >= at)
     }

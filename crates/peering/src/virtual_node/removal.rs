@@ -23,11 +23,11 @@ use spillway_operator::workers::Action;
 
 use super::controller::{Controller, written_by_us};
 use super::cordon;
-use super::drain::{self, Bound, LOOK_AGAIN, Next};
+use super::drain::{self, Bound, Drain, LOOK_AGAIN, Next};
 use super::error::Error;
 use super::forge::Names;
 use super::observe::NodeSeen;
-use super::status::Stage;
+use super::status::{Progress, Stage};
 
 const PAGE: u32 = 500;
 /// Requests at the same time, and in one look: a look is short.
@@ -42,8 +42,10 @@ impl Controller {
         }
         let options = self.options_of(virtual_node);
         let report = |stage| self.report(key, virtual_node, options.as_deref(), stage);
-        if let Some((stage, action)) = self.clear_node(key, virtual_node).await? {
-            report(stage).await?;
+        if let Cleared::NotYet { stage, action } = self.clear_node(key, virtual_node).await? {
+            if let Some(stage) = stage {
+                report(stage).await?;
+            }
             return Ok(action);
         }
         let names = Names::of(key);
@@ -72,15 +74,14 @@ impl Controller {
         Ok(Action::Await)
     }
 
-    /// Takes the Node away that is not wanted any more, its pods first. `None` when nothing is left of it, or when the
-    /// Node of this name is somebody else's, which is not even waited for.
-    pub(super) async fn clear_node(
-        &self,
-        key: &ObjectKey,
-        virtual_node: &VirtualNode,
-    ) -> Result<Option<(Stage, Action)>, Error> {
+    /// Takes the Node away that is not wanted any more, its pods first.
+    pub(super) async fn clear_node(&self, key: &ObjectKey, virtual_node: &VirtualNode) -> Result<Cleared, Error> {
+        let mut drain = self.drain_of(key);
+        if let Some(left) = drain.rests(Instant::now()) {
+            return Ok(Cleared::NotYet { stage: None, action: Action::LookAgain(left) });
+        }
         let node = match self.living_node(key, virtual_node).await? {
-            LivingNode::Foreign => return Ok(None),
+            LivingNode::Foreign => return Ok(Cleared::Done),
             LivingNode::Absent => None,
             LivingNode::Ours(node) => Some(node),
         };
@@ -88,36 +89,48 @@ impl Controller {
             self.set_cordon(node, true).await?;
         }
         let pods = self.bound_pods(&key.name).await?;
-        let again = Action::LookAgain(drain::interval(pods.len()));
-        match (drain::next(&pods, node.is_some()), node) {
-            (Next::Evict(staying), _) => {
-                self.evict(key, staying).await?;
-                Ok(Some((Stage::Draining(self.drain_of(key).progress(&pods)), again)))
-            }
-            (Next::Delete(staying), node) => {
-                self.delete_pods(staying).await?;
-                let progress = self.drain_of(key).progress(&pods);
-                let stage = if node.is_some() { Stage::Draining(progress) } else { Stage::EndingNode(progress) };
-                Ok(Some((stage, again)))
-            }
-            (Next::NodeMayGo { pods: coming_back }, Some(node)) => {
-                let progress = self.drain_of(key).progress(&pods);
-                if coming_back > 0 && !NodeSeen::of(&node).ready {
-                    // Without a Node, their local halves are collected while nobody can take the remote ones away.
-                    return Ok(Some((Stage::Draining(progress), again)));
-                }
-                // The virtual-kubelet must have been told, or it would put the Node back.
-                if is_told_of_end(virtual_node) {
-                    self.delete_node(&node).await?;
-                    return Ok(Some((Stage::EndingNode(progress), again)));
-                }
-                Ok(Some((Stage::EndingNode(progress), Action::Await)))
-            }
+        let interval = drain::interval(pods.len());
+        let (stage, action) = match (drain::next(&pods, node.is_some()), node) {
             (Next::NodeMayGo { .. }, None) => {
                 self.drains.lock().remove(key);
-                Ok(None)
+                return Ok(Cleared::Done);
             }
+            // Without a Node, the local halves of those that come back are collected while nobody can take the remote ones
+            // away: it stays until the remote cluster can be reached.
+            (Next::NodeMayGo { pods: 0 }, Some(node)) => {
+                self.end_node(&node, virtual_node, drain.progress(&pods)).await?
+            }
+            (Next::NodeMayGo { .. }, Some(node)) if NodeSeen::of(&node).ready => {
+                self.end_node(&node, virtual_node, drain.progress(&pods)).await?
+            }
+            (next, node) => {
+                match next {
+                    Next::Evict(staying) => self.evict(&mut drain, staying).await?,
+                    Next::Delete(staying) => self.delete_pods(staying).await?,
+                    Next::NodeMayGo { .. } => {}
+                }
+                let progress = drain.progress(&pods);
+                drain.rest(interval, Instant::now());
+                self.drains.lock().insert(key.clone(), drain);
+                let stage = if node.is_some() { Stage::Draining(progress) } else { Stage::EndingNode(progress) };
+                (stage, Action::LookAgain(interval))
+            }
+        };
+        Ok(Cleared::NotYet { stage: Some(stage), action })
+    }
+
+    /// The virtual-kubelet must have been told, or it would put the Node back; the event of having told it wakes this up.
+    async fn end_node(
+        &self,
+        node: &Node,
+        virtual_node: &VirtualNode,
+        progress: Progress,
+    ) -> Result<(Stage, Action), Error> {
+        if !is_told_of_end(virtual_node) {
+            return Ok((Stage::EndingNode(progress), Action::Await));
         }
+        self.delete_node(node).await?;
+        Ok((Stage::EndingNode(progress), Action::LookAgain(LOOK_AGAIN)))
     }
 
     /// Asked of the API server itself: what follows cannot be undone.
@@ -136,7 +149,9 @@ impl Controller {
     }
 
     /// Opens a Node again that was closed to be taken away, and is wanted after all.
-    pub(super) async fn reopen(&self, name: &str) -> Result<(), Error> {
+    pub(super) async fn reopen(&self, key: &ObjectKey) -> Result<(), Error> {
+        self.drains.lock().remove(key);
+        let name = &*key.name;
         let node = found(Api::<Node>::all(self.client.clone()).get(name).await)
             .map_err(Error::request(format!("read the Node {name}")))?;
         match node {
@@ -176,13 +191,12 @@ impl Controller {
         }
     }
 
-    fn drain_of(&self, key: &ObjectKey) -> drain::Drain {
+    fn drain_of(&self, key: &ObjectKey) -> Drain {
         self.drains.lock().get(key).cloned().unwrap_or_default()
     }
 
     /// Asks each to leave; those whose disruption budget does not let them are noted, and asked again later.
-    async fn evict(&self, key: &ObjectKey, pods: Vec<Bound>) -> Result<(), Error> {
-        let mut drain = self.drain_of(key);
+    async fn evict(&self, drain: &mut Drain, pods: Vec<Bound>) -> Result<(), Error> {
         if pods.is_empty() || !drain.may_evict(Instant::now()) {
             return Ok(());
         }
@@ -195,7 +209,6 @@ impl Controller {
         let mut refused: Vec<_> = answers.into_iter().filter_map(|(pod, refusal)| Some((pod, refusal?))).collect();
         refused.sort();
         drain.tried(asked, refused, Instant::now());
-        self.drains.lock().insert(key.clone(), drain);
         Ok(())
     }
 
@@ -227,6 +240,14 @@ impl Controller {
         let pods = pods.into_iter().take(PER_LOOK).map(Ok);
         stream::iter(pods).try_for_each_concurrent(AT_ONCE, delete).await
     }
+}
+
+/// How far a Node that is not wanted has been taken away.
+pub(super) enum Cleared {
+    /// Nothing is left of it, or the Node of this name is somebody else's, which is not even waited for.
+    Done,
+    /// The stage to report, if there is news.
+    NotYet { stage: Option<Stage>, action: Action },
 }
 
 enum LivingNode {

@@ -60,6 +60,15 @@ fn refused_evictions_are_tried_ever_less_often_and_a_success_resets_that() {
 }
 
 #[test]
+fn a_look_is_not_repeated_before_its_time() {
+    let (mut drain, now) = (Drain::default(), Instant::now());
+    assert_eq!(drain.rests(now), None);
+    drain.rest(Duration::from_secs(2), now);
+    assert_eq!(drain.rests(now + Duration::from_millis(1500)), Some(Duration::from_millis(500)));
+    assert_eq!(drain.rests(now + Duration::from_secs(2)), None);
+}
+
+#[test]
 fn the_first_few_that_stay_are_named() {
     let mut drain = Drain::default();
     let names = ["a", "b", "c", "d", "gone", "leaving"];

@@ -33,6 +33,11 @@ impl Bench {
         self.server.lock().objects.insert(NODE.to_owned(), node);
     }
 
+    /// The time of the next look has come.
+    fn later(&self) {
+        self.controller.drains.lock().clear();
+    }
+
     fn delete(&self) {
         self.change(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
     }
@@ -72,10 +77,13 @@ async fn deletion_drains_then_takes_everything_back_in_order() {
     assert_eq!(bench.status(1), (Status::Draining, "RemoteUnreachable".to_owned()), "no virtual-kubelet runs here");
 
     bench.server.lock().bound_pods.remove(0);
+    assert_eq!(bench.look().await.1, Vec::<String>::new(), "not before its time");
+    bench.later();
     let (_, requests) = bench.look().await;
     assert_eq!(writes(&requests)[0], "DELETE /api/v1/namespaces/shop/pods/daemon");
 
     bench.server.lock().bound_pods.clear();
+    bench.later();
     let (result, requests) = bench.look().await;
     assert_eq!(result, Ok(Action::Await), "its own event tells that the virtual-kubelet was told");
     assert_eq!(writes(&requests), [format!("PATCH {VIRTUAL_NODE}/status")]);
@@ -112,8 +120,9 @@ async fn a_refused_eviction_is_shown_and_not_repeated_at_once() {
     bench.delete();
     bench.look().await.0.unwrap();
     assert!(bench.message().contains("shop/work: Cannot evict"), "{}", bench.message());
-    let (_, requests) = bench.look().await;
-    assert_eq!(writes(&requests), Vec::<&str>::new(), "it waits, and has nothing new to tell");
+    let (result, requests) = bench.look().await;
+    assert!(matches!(result, Ok(Action::LookAgain(_))));
+    assert_eq!(requests, Vec::<String>::new(), "it waits");
 }
 
 #[tokio::test]
@@ -125,12 +134,14 @@ async fn a_pod_that_comes_back_goes_after_the_node_but_only_while_the_remote_can
     bench.add_node(unready);
     bench.delete();
     for _ in 0..3 {
+        bench.later();
         let (_, requests) = bench.look().await;
         assert!(!requests.iter().any(|request| request.starts_with("DELETE")), "{requests:?}");
     }
     bench.add_node(virtual_node());
     let mut all = Vec::new();
     for _ in 0..4 {
+        bench.later();
         all.extend(bench.look().await.1);
     }
     let deletes: Vec<_> = all.iter().filter(|request| request.starts_with("DELETE")).collect();
@@ -159,6 +170,7 @@ async fn a_node_that_is_not_to_be_made_any_more_is_drained_and_wanted_again_is_o
     bench.change(json!({"spec": {"createNode": false}}));
     bench.server.lock().bound_pods.clear();
     for _ in 0..3 {
+        bench.later();
         bench.look().await.0.unwrap();
     }
     assert!(!bench.server.lock().objects.contains_key(NODE));
