@@ -9,7 +9,6 @@ use kube::{Client, Resource, ResourceExt};
 use parking_lot::Mutex;
 use serde_json::json;
 use spillway_api::core::ClusterId;
-use spillway_api::node::NodeKind;
 use spillway_api::offloading::{VirtualNode, VkOptionsTemplateSpec};
 use spillway_api::well_known::{field_manager, finalizer};
 use spillway_operator::error::found;
@@ -161,39 +160,6 @@ impl Controller {
         Ok((Some(Stage::Made), Action::Await))
     }
 
-    /// Why the Node of this name cannot be the VirtualNode's, if there is one and it cannot.
-    fn foreign_node(&self, virtual_node: &VirtualNode) -> Option<String> {
-        let name = virtual_node.name_any();
-        let node = self.nodes.get(&ObjectKey::new("", name.as_str()))?;
-        let cluster_id = virtual_node.spec.cluster_id.as_ref()?.as_str();
-        if node.kind.leads_to(cluster_id) {
-            return None;
-        }
-        let what = match &node.kind {
-            NodeKind::Real => "is no virtual node".to_owned(),
-            NodeKind::Virtual { cluster_id: other } => {
-                format!("leads to another cluster, {}", other.as_deref().unwrap_or_default())
-            }
-        };
-        Some(format!(
-            "the Node {name} exists and {what}: neither it nor its pods are touched; delete this VirtualNode and make one \
-             with another name, or delete that Node"
-        ))
-    }
-
-    /// Two VirtualNodes of one name would be one Node: the older one has it.
-    pub(super) fn older_namesake(&self, key: &ObjectKey, virtual_node: &VirtualNode) -> Option<ObjectKey> {
-        let age = |key: &ObjectKey, virtual_node: &VirtualNode| {
-            let created = virtual_node.creation_timestamp().map(|time| time.0);
-            (created, key.clone())
-        };
-        let own = age(key, virtual_node);
-        let namesakes = self.virtual_nodes.keys().into_iter();
-        namesakes
-            .filter(|other| other.name == key.name && other != key)
-            .find(|other| self.virtual_nodes.get(other).is_some_and(|node| age(other, &node) < own))
-    }
-
     fn options_key(&self, virtual_node: &VirtualNode) -> ObjectKey {
         let reference = virtual_node.spec.vk_options_template_ref.as_ref();
         let named = reference.and_then(|reference| {
@@ -260,13 +226,6 @@ impl Controller {
     pub(super) fn pods_of(&self, virtual_node: &ObjectKey) -> Vec<KubeletPod> {
         let pods = self.pods.keys().into_iter().filter_map(|key| self.pods.get(&key));
         pods.filter(|pod| pod.virtual_node == *virtual_node).map(|pod| (*pod).clone()).collect()
-    }
-
-    /// The Node of this VirtualNode: of its name, virtual, and leading to the same remote cluster.
-    pub(super) fn node_of(&self, virtual_node: &VirtualNode) -> Option<Arc<NodeSeen>> {
-        let node = self.nodes.get(&ObjectKey::new("", virtual_node.name_any()))?;
-        let cluster_id = virtual_node.spec.cluster_id.as_ref()?;
-        node.kind.leads_to(cluster_id.as_str()).then_some(node)
     }
 
     fn api(&self, virtual_node: &VirtualNode) -> Api<VirtualNode> {
