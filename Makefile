@@ -36,6 +36,10 @@ test-unit: ## Unit tests and generated files; no clusters
 e2e: prerequisites ## End-to-end tests on real clusters, which stay up for the next run (TEST=name for one)
 	$(CARGO) test --workspace --test e2e -- --nocapture $(TEST)
 
+.PHONY: soak
+soak: prerequisites ## End-to-end tests that take minutes each, one after the other (TEST=name for one)
+	$(CARGO) test --workspace --test e2e -- --nocapture --ignored --test-threads=1 $(TEST)
+
 .PHONY: testbed-up
 testbed-up: prerequisites ## Two real clusters, home and away, on this machine
 	$(TESTBED) up

@@ -17,6 +17,7 @@ pub mod crds;
 pub mod k8s;
 pub mod live;
 pub mod networking;
+pub mod node;
 pub mod offloading;
 pub mod quantity;
 pub mod raw_pod;

@@ -161,6 +161,11 @@ pub mod annotation {
     pub const ON_DISRUPTION: &str = "offloading.spillway.dev/on-disruption";
     /// The value of [`ON_DISRUPTION`] by which the pod ends as Failed, for its controller to decide.
     pub const ON_DISRUPTION_FAIL: &str = "Fail";
+    /// On a virtual node: the ID of the cluster behind it, which tells whose it is also when its labels do not.
+    pub const NODE_CLUSTER_ID: &str = "offloading.spillway.dev/remote-cluster-id";
+    /// On a virtual node: which labels, annotations and taints virtual-kubelet put on it, as JSON, so that what its
+    /// VirtualNode no longer has can be taken away again, and nothing else is.
+    pub const NODE_APPLIED: &str = "offloading.spillway.dev/applied";
 }
 
 /// Taints of virtual nodes.
@@ -171,6 +176,10 @@ pub mod taint {
     pub const NOT_ALLOWED_VALUE: &str = "true";
     /// Its effect.
     pub const NOT_ALLOWED_EFFECT: &str = "NoExecute";
+    /// The key of the taint that a virtual node bears while peering drains it: DaemonSets put pods on cordoned nodes too.
+    pub const DRAINING: &str = "offloading.spillway.dev/draining";
+    /// Its effect.
+    pub const DRAINING_EFFECT: &str = "NoSchedule";
 }
 
 /// Finalizers, and who releases them.
@@ -315,6 +324,8 @@ pub mod name {
     pub const STORAGE_PROVISIONER: &str = "liqo.io/storage";
     /// The namespace of the volumes behind [`STORAGE_CLASS`] at home.
     pub const STORAGE_NAMESPACE: &str = "liqo-storage";
+    /// What a virtual node shows as its container runtime, and no kubelet does.
+    pub const NODE_RUNTIME: &str = "spillway://";
     /// The group of a consumer's control plane certificate.
     pub const CONTROL_PLANE_ORGANIZATION: &str = "liqo.io";
 }

@@ -69,6 +69,10 @@ pub struct Args {
     /// How long it has to answer
     #[arg(long, value_parser = parse_duration, default_value = "3s")]
     pub node_ping_timeout: Duration,
+
+    /// How long it may be away before the Node is NotReady; pods' states are taken for outdated at once
+    #[arg(long, value_parser = parse_duration, default_value = "15s")]
+    pub node_unreachable_after: Duration,
 }
 
 /// A newtype, so that clap takes it for one value.

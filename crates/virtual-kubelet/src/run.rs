@@ -22,14 +22,15 @@ use spillway_operator::supervise::Supervisor;
 use spillway_operator::watches::Watches;
 use spillway_operator::workers::{self, Limits};
 use spillway_operator::{Index, ObjectKey, Queue, server};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::addresses::Addresses;
 use crate::args::Args;
 use crate::node::forge::Facts;
-use crate::node::keeper::NodeKeeper;
+use crate::node::keeper::{LastSeen, NodeKeeper, Wanted};
 use crate::node::lease::Heartbeat;
+use crate::node::version;
 use crate::pods::controller::{Controller, Refusals};
 use crate::pods::digest::{self, LocalDigest, RemoteDigest};
 use crate::pods::forge::Context;
@@ -64,9 +65,8 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let shared = Shared { args, metrics, readiness, home, stop };
     supervisor.spawn("credentials", watch_credentials(shared.args.clone(), shared.stop.clone()));
     let found = supervisor.during(virtual_node(&shared)).await?.flatten();
-    let version = supervisor.during(remote_version(&away)).await?;
-    if let (Some(virtual_node), Some(version)) = (found, version) {
-        let remote = Remote { config: away_config, cluster: away, version };
+    if let Some(virtual_node) = found {
+        let remote = Remote { config: away_config, cluster: away };
         start(&mut supervisor, &shared, virtual_node, &home_config, remote)?;
     }
     supervisor.run().await
@@ -76,7 +76,6 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
 struct Remote {
     config: Config,
     cluster: Cluster,
-    version: String,
 }
 
 fn start(
@@ -87,7 +86,7 @@ fn start(
     remote: Remote,
 ) -> anyhow::Result<()> {
     let Shared { args, metrics, readiness, home, stop } = shared;
-    let Remote { config: away_config, cluster: away, version } = remote;
+    let Remote { config: away_config, cluster: away } = remote;
     let context = Arc::new(Context {
         node_name: args.nodename.clone(),
         home_cluster_id: args.home_cluster_id.clone(),
@@ -109,6 +108,9 @@ fn start(
     });
     let (reach, kicks) = (peer.reach(), peer.kicks());
     supervisor.spawn("probe of the remote API server", peer.run(stop.clone()));
+    let (versions, version) = watch::channel(String::new());
+    let following = version::follow(away.client.clone(), reach.clone(), versions, stop.clone());
+    supervisor.spawn("version of the remote API server", following);
 
     let twins = Arc::new(Twins::default());
     let (shadows, troubles) = (Arc::new(Index::default()), Arc::new(Troubles::default()));
@@ -143,11 +145,14 @@ fn start(
         let changed = changed.clone();
         move |_| changed.notify_one()
     };
-    let spec = |node: VirtualNode| Some(node.spec);
+    let wanted = |node: VirtualNode| Some(Wanted::of(node));
+    let last_seen = Arc::new(LastSeen::default());
+    let noted = last_seen.clone();
+    let node = move |node| noted.note(node);
     let tenant = |client| Api::namespaced(client, &args.tenant_namespace);
     let listed = [
-        watches.start(supervisor, "virtualnodes", one.clone(), tenant, &virtual_nodes, spec, notify(&changed))?,
-        watches.start(supervisor, "nodes", one, Api::all, &nodes, Some, notify(&changed))?,
+        watches.start(supervisor, "virtualnodes", one.clone(), tenant, &virtual_nodes, wanted, notify(&changed))?,
+        watches.start(supervisor, "nodes", one, Api::all, &nodes, node, notify(&changed))?,
         pods,
         maps,
         configurations,
@@ -157,7 +162,7 @@ fn start(
         name: args.nodename.clone(),
         foreign_cluster_id: args.foreign_cluster_id.clone(),
         node_ip: args.node_ip.clone(),
-        version,
+        version: String::new(),
         extra_labels: args.node_extra_labels.0.clone(),
         extra_annotations: args.node_extra_annotations.0.clone(),
     };
@@ -188,7 +193,10 @@ fn start(
         virtual_nodes,
         virtual_node: ObjectKey::new(args.tenant_namespace.as_str(), args.nodename.as_str()),
         nodes,
+        last_seen,
         reach,
+        patience: args.node_unreachable_after,
+        version,
         changed,
     };
     let lease = format!("virtual-kubelet-{}", args.nodename);
@@ -196,7 +204,6 @@ fn start(
     let (reconciles, create_node, stop) = (metrics.controller("pods"), args.create_node, stop.clone());
     let leads = readiness.gate("lease of this virtual node");
     let serves = readiness.gate(format!("a Node name that is free or ours: {}", args.nodename));
-    let name = args.nodename.clone();
     supervisor.spawn(
         "virtual node",
         election.lead(stop.clone(), async move {
@@ -204,13 +211,7 @@ fn start(
             if !health::all_opened(&listed, &stop).await {
                 return;
             }
-            if keeper.name_is_taken() {
-                tracing::error!(
-                    node = name,
-                    "a Node of this name exists that is no virtual node of this cluster: neither it nor its pods are \
-                     touched; delete the VirtualNode and give it another name"
-                );
-                stop.cancelled().await;
+            if !keeper.owns_name(&stop).await {
                 return;
             }
             serves.open();
@@ -314,14 +315,6 @@ fn watch_addresses(
     let api = move |client| Api::namespaced(client, &tenant);
     let listed = watches.start(supervisor, "configurations", config, api, &index, Some, follow)?;
     Ok((addresses, listed))
-}
-
-/// The version that the remote API server tells; a remote that is away at the start is shown without one.
-async fn remote_version(away: &Cluster) -> String {
-    match tokio::time::timeout(Duration::from_secs(5), away.client.apiserver_version()).await {
-        Ok(Ok(info)) => info.git_version,
-        _ => String::new(),
-    }
 }
 
 /// Credentials that were renewed are taken over by a restart, which by contract touches no pod.

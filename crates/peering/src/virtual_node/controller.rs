@@ -1,10 +1,12 @@
 //! Decides, per VirtualNode, what is next: make what is missing, take back what is no longer wanted, tell the user.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, Resource, ResourceExt};
+use parking_lot::Mutex;
 use serde_json::json;
 use spillway_api::core::ClusterId;
 use spillway_api::offloading::{VirtualNode, VkOptionsTemplateSpec};
@@ -17,10 +19,12 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::children::Children;
+use super::drain::Drain;
 use super::error::Error;
 use super::forge::{self, Inputs, Names};
 use super::merge;
 use super::observe::{KubeletPod, NodeSeen};
+use super::removal::Cleared;
 use super::status::{self, Observation, Stage};
 
 pub struct Controller {
@@ -36,6 +40,8 @@ pub struct Controller {
     pub(super) deployments: Children,
     pub(super) pods: Arc<Index<KubeletPod>>,
     pub(super) nodes: Arc<Index<NodeSeen>>,
+    /// What is remembered of Nodes that are being drained, by VirtualNode.
+    pub(super) drains: Mutex<HashMap<ObjectKey, Drain>>,
 }
 
 impl Controller {
@@ -54,6 +60,7 @@ impl Controller {
             deployments: Children::default(),
             pods: Arc::default(),
             nodes: Arc::default(),
+            drains: Mutex::default(),
         }
     }
 
@@ -87,7 +94,9 @@ impl Controller {
         let options = self.options_of(&virtual_node);
         match self.establish(key, &virtual_node, options.as_deref()).await {
             Ok((stage, action)) => {
-                self.report(key, &virtual_node, options.as_deref(), stage).await?;
+                if let Some(stage) = stage {
+                    self.report(key, &virtual_node, options.as_deref(), stage).await?;
+                }
                 Ok(action)
             }
             Err(error) if error.category() == Category::Permanent => {
@@ -103,17 +112,21 @@ impl Controller {
         }
     }
 
+    /// The stage to report, if there is news.
     async fn establish(
         &self,
         key: &ObjectKey,
         virtual_node: &VirtualNode,
         options: Option<&VkOptionsTemplateSpec>,
-    ) -> Result<(Stage, Action), Error> {
+    ) -> Result<(Option<Stage>, Action), Error> {
         if let Some(other) = self.older_namesake(key, virtual_node) {
             return Err(Error::blocked(
                 "NodeNameTaken",
                 format!("the VirtualNode {other} has the same name and is older: a Node can stand for one only"),
             ));
+        }
+        if let Some(message) = self.foreign_node(virtual_node) {
+            return Err(Error::blocked("NodeNameTaken", message));
         }
         let Some(options) = options else {
             return Err(Error::blocked(
@@ -124,7 +137,9 @@ impl Controller {
         let Some(home) = self.home.borrow().clone() else {
             return Err(Error::blocked("ClusterIDUnknown", "the ID of this cluster is not known yet"));
         };
-        let forged = forge::all(&Inputs { virtual_node, options, home: &home })?;
+        // A Node that is there is kept until its pods are gone, also if it is not wanted any more.
+        let (wanted, node) = (forge::creates_node(virtual_node, options), self.node_of(virtual_node));
+        let forged = forge::all(&Inputs { virtual_node, options, home: &home, create_node: wanted || node.is_some() })?;
         self.set_finalizer(virtual_node, true).await?;
         // Rights come first, so that the virtual-kubelet never starts without them.
         let client = &self.client;
@@ -133,23 +148,16 @@ impl Controller {
         self.role_bindings.apply(client, &forged.tenant_binding).await?;
         self.role_bindings.apply(client, &forged.node_lease_binding).await?;
         self.deployments.apply(client, &forged.deployment).await?;
-        if forge::creates_node(virtual_node, options) {
-            return Ok((Stage::Made, Action::Await));
+        if !wanted {
+            return Ok(match self.clear_node(key, virtual_node).await? {
+                Cleared::Done => (Some(Stage::Made), Action::Await),
+                Cleared::NotYet { stage, action } => (stage, action),
+            });
         }
-        self.unmake_node(key, virtual_node).await
-    }
-
-    /// Two VirtualNodes of one name would be one Node: the older one has it.
-    pub(super) fn older_namesake(&self, key: &ObjectKey, virtual_node: &VirtualNode) -> Option<ObjectKey> {
-        let age = |key: &ObjectKey, virtual_node: &VirtualNode| {
-            let created = virtual_node.creation_timestamp().map(|time| time.0);
-            (created, key.clone())
-        };
-        let own = age(key, virtual_node);
-        let namesakes = self.virtual_nodes.keys().into_iter();
-        namesakes
-            .filter(|other| other.name == key.name && other != key)
-            .find(|other| self.virtual_nodes.get(other).is_some_and(|node| age(other, &node) < own))
+        if node.is_some_and(|node| node.draining) {
+            self.reopen(key).await?;
+        }
+        Ok((Some(Stage::Made), Action::Await))
     }
 
     fn options_key(&self, virtual_node: &VirtualNode) -> ObjectKey {
@@ -220,18 +228,11 @@ impl Controller {
         pods.filter(|pod| pod.virtual_node == *virtual_node).map(|pod| (*pod).clone()).collect()
     }
 
-    /// The Node of this VirtualNode: of its name, virtual, and leading to the same remote cluster.
-    pub(super) fn node_of(&self, virtual_node: &VirtualNode) -> Option<Arc<NodeSeen>> {
-        let node = self.nodes.get(&ObjectKey::new("", virtual_node.name_any()))?;
-        let cluster_id = virtual_node.spec.cluster_id.as_ref().map(ClusterId::as_str);
-        (node.cluster_id.as_deref() == cluster_id).then_some(node)
-    }
-
     fn api(&self, virtual_node: &VirtualNode) -> Api<VirtualNode> {
         Api::namespaced(self.client.clone(), &virtual_node.namespace().unwrap_or_default())
     }
 }
 
-fn written_by_us() -> PatchParams {
+pub(super) fn written_by_us() -> PatchParams {
     PatchParams { field_manager: Some(field_manager::PEERING.to_owned()), ..PatchParams::default() }
 }

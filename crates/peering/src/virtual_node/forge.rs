@@ -1,9 +1,10 @@
 //! What a VirtualNode's virtual-kubelet is made of. Pure: no client, no clock.
 //!
 //! From the VirtualNode's own `spec.template` (Liqo renders a whole Deployment there) are honoured: the labels and
-//! annotations of the Deployment and of its pods, and image and resources of its container. They win over the
-//! VkOptionsTemplate; the rest of it is not looked at.
+//! annotations of the Deployment and of its pods, their node selector and affinity, and image and resources of their
+//! container. They win over the VkOptionsTemplate; the rest of it is not looked at.
 
+mod affinity;
 mod deployment;
 mod parts;
 mod template;
@@ -42,6 +43,10 @@ const HASH_DIGITS: usize = 10;
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ForgeError {
+    #[error(
+        "the name has {0} characters: that of a Node is also its label kubernetes.io/hostname, so 63 is the most; make one with a shorter name"
+    )]
+    NameTooLong(usize),
     #[error("spec.clusterID is not set: it names the remote cluster")]
     NoClusterId,
     #[error("spec.kubeconfigSecretRef is not set: it names the Secret whose key 'kubeconfig' opens the remote cluster")]
@@ -55,6 +60,7 @@ pub enum ForgeError {
 impl ForgeError {
     pub fn reason(&self) -> &'static str {
         match self {
+            ForgeError::NameTooLong(_) => "NameTooLong",
             ForgeError::NoClusterId => "ClusterIDMissing",
             ForgeError::NoKubeconfigSecret => "KubeconfigSecretRefMissing",
             ForgeError::BadOptions(_) => "VkOptionsTemplateInvalid",
@@ -68,6 +74,7 @@ pub struct Inputs<'a> {
     pub virtual_node: &'a VirtualNode,
     pub options: &'a VkOptionsTemplateSpec,
     pub home: &'a ClusterId,
+    pub create_node: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -105,6 +112,9 @@ impl Names {
 pub fn all(inputs: &Inputs<'_>) -> Result<Forged, ForgeError> {
     let virtual_node = inputs.virtual_node;
     let key = ObjectKey::of(virtual_node);
+    if key.name.len() > LABEL_LIMIT {
+        return Err(ForgeError::NameTooLong(key.name.len()));
+    }
     let names = Names::of(&key);
     let cluster_id = cluster_id(virtual_node)?;
     let meta = |key: &ObjectKey| metadata(virtual_node, cluster_id, key);

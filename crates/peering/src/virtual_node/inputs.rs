@@ -40,11 +40,11 @@ impl Controller {
             move |_| all(None),
         )?;
         let all = controller.enqueue_all();
-        let virtual_only = format!("{}={}", label::NODE_TYPE, label::NODE_TYPE_VIRTUAL);
+        // All of them: a real one may have the name that a VirtualNode wants.
         watching.open(
-            everywhere("nodes", &virtual_only),
+            everywhere("nodes", ""),
             &controller.nodes,
-            |node: Node| NodeSeen::of(&node),
+            |node: Node| Some(NodeSeen::of(&node)),
             move |key| all(Some(key)),
         )?;
         controller.open::<ServiceAccount>(watching, "serviceaccounts", &controller.service_accounts)?;

@@ -1,7 +1,6 @@
 //! The status of a VirtualNode, from what was seen. Pure: the time is given.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::ResourceExt;
 use spillway_api::offloading::{
     VirtualNode, VirtualNodeCondition, VirtualNodeConditionStatus as Status, VirtualNodeConditionType as Type,
     VirtualNodeStatus, VkOptionsTemplateSpec,
@@ -18,11 +17,24 @@ pub enum Stage {
     /// Something stands in the way, which a user can mend.
     Blocked { reason: &'static str, message: String },
     /// No Node is wanted or the VirtualNode is being deleted, and pods are still bound to the Node.
-    Draining { pods: usize },
+    Draining(Progress),
+    /// The Node is being deleted, and then the pods that come back for as long as it is there. From here on the
+    /// virtual-kubelet does not put it back.
+    EndingNode(Progress),
     /// The VirtualNode is being deleted: its virtual-kubelet ends.
     EndingKubelet,
-    /// The Node is being deleted, and what follows.
-    EndingNode,
+}
+
+/// How far the pods of a Node that is to go have come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    pub pods: usize,
+    /// Of these, so many are terminating.
+    pub leaving: usize,
+    /// Of these, so many could not be evicted.
+    pub refused: usize,
+    /// The first few of those, and why.
+    pub named: Vec<String>,
 }
 
 pub struct Observation<'a> {
@@ -67,9 +79,6 @@ fn kubelet(observation: &Observation<'_>) -> Verdict {
             "waiting for the virtual-kubelet's Deployment and pods to end",
         );
     }
-    if observation.stage == Stage::EndingNode && deleted(observation) {
-        return verdict(Status::None, "VirtualNodeDeleted", "the virtual-kubelet has ended");
-    }
     let running = observation.rollout.is_some_and(|rollout| rollout.available > 0);
     if let Stage::Blocked { reason, message } = &observation.stage {
         let status = match observation.rollout {
@@ -106,22 +115,17 @@ fn secret(virtual_node: &VirtualNode) -> &str {
 }
 
 fn node(observation: &Observation<'_>) -> Verdict {
-    let name = observation.virtual_node.name_any();
     match &observation.stage {
-        Stage::Draining { pods } => {
-            return verdict(
-                Status::Draining,
-                "PodsBound",
-                format!(
-                    "pods still bound to this node: {pods}; move them away: kubectl drain {name} --ignore-daemonsets --delete-emptydir-data"
-                ),
-            );
+        Stage::Draining(progress) => return draining(observation, progress),
+        Stage::EndingNode(progress) => {
+            let pods = match progress.pods {
+                0 => String::new(),
+                pods => format!("; pods of DaemonSets that go after it: {pods}"),
+            };
+            return verdict(Status::Deleting, "NotWanted", format!("the Node is being deleted{pods}"));
         }
         Stage::EndingKubelet if observation.node.is_some() => {
             return verdict(Status::Deleting, "VirtualNodeDeleted", "waiting for the virtual-kubelet to end");
-        }
-        Stage::EndingNode if observation.node.is_some() => {
-            return verdict(Status::Deleting, "NotWanted", "the Node is being deleted");
         }
         _ => {}
     }
@@ -142,6 +146,29 @@ fn node(observation: &Observation<'_>) -> Verdict {
             _ => verdict(Status::Creating, "NotRegistered", "the virtual-kubelet has not registered the Node yet"),
         },
     }
+}
+
+/// How many are left, who does not let them go, and why those that are going take so long.
+fn draining(observation: &Observation<'_>, progress: &Progress) -> Verdict {
+    let Progress { pods, leaving, refused, named } = progress;
+    let mut message = format!("pods left on this node: {pods}, terminating: {leaving}");
+    let mut reason = "PodsBound";
+    if *refused > 0 {
+        reason = "EvictionRefused";
+        let more = if *refused > named.len() { ", …" } else { "" };
+        message += &format!("; evictions refused: {refused} ({}{more}); they are tried again", named.join("; "));
+    }
+    let running = observation.rollout.is_some_and(|rollout| rollout.available > 0);
+    let stuck = match observation.node {
+        _ if !running => Some(format!("the virtual-kubelet does not run: {}", waiting_for(observation))),
+        Some(node) if !node.ready => node.message.clone(),
+        _ => None,
+    };
+    if let Some(stuck) = stuck.filter(|_| refused < pods) {
+        reason = "RemoteUnreachable";
+        message += &format!("; a pod goes only when the remote cluster says that it has ended, but {stuck}");
+    }
+    verdict(Status::Draining, reason, message)
 }
 
 fn deleted(observation: &Observation<'_>) -> bool {

@@ -16,16 +16,19 @@ use spillway_operator::workers::Action;
 use tokio::sync::watch;
 
 use super::controller::Controller;
-use super::observe::NodeSeen;
 
-const VIRTUAL_NODE: &str = "/apis/offloading.liqo.io/v1beta1/namespaces/tenant/virtualnodes/away";
-const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/tenant/deployments/vk-away";
+mod removal;
+
+pub(super) const VIRTUAL_NODE: &str = "/apis/offloading.liqo.io/v1beta1/namespaces/tenant/virtualnodes/away";
+pub(super) const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/tenant/deployments/vk-away";
 
 #[derive(Default)]
-struct Server {
-    objects: BTreeMap<String, Value>,
-    bound_pods: Vec<Value>,
-    requests: Vec<String>,
+pub(super) struct Server {
+    pub(super) objects: BTreeMap<String, Value>,
+    pub(super) bound_pods: Vec<Value>,
+    /// What evictions are refused with.
+    pub(super) refuses: Option<&'static str>,
+    pub(super) requests: Vec<String>,
 }
 
 impl Server {
@@ -36,9 +39,17 @@ impl Server {
             json!({"kind": "Status", "status": "Failure", "code": 404, "message": "not found", "reason": "NotFound"}),
         );
         if path == "/api/v1/pods" {
-            let list = json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList",
-                              "metadata": {}, "items": self.bound_pods});
+            let list = json!({"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": self.bound_pods});
             return (StatusCode::OK, list);
+        }
+        if path.ends_with("/eviction") {
+            return match &self.refuses {
+                Some(message) => (
+                    StatusCode::TOO_MANY_REQUESTS,
+                    json!({"kind": "Status", "status": "Failure", "code": 429, "message": message}),
+                ),
+                None => (StatusCode::CREATED, json!({"kind": "Status", "status": "Success", "code": 201})),
+            };
         }
         match *method {
             Method::DELETE => match self.objects.remove(path) {
@@ -67,14 +78,14 @@ fn merge(object: &mut Value, patch: &Value) {
     }
 }
 
-struct Bench {
-    server: Arc<Mutex<Server>>,
-    controller: Controller,
+pub(super) struct Bench {
+    pub(super) server: Arc<Mutex<Server>>,
+    pub(super) controller: Controller,
     key: ObjectKey,
 }
 
 impl Bench {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let server = Arc::new(Mutex::new(Server::default()));
         let answering = server.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
@@ -105,7 +116,7 @@ impl Bench {
     }
 
     /// What the watch would do, then a reconcile; returns the requests that it took.
-    async fn look(&self) -> (Result<Action, String>, Vec<String>) {
+    pub(super) async fn look(&self) -> (Result<Action, String>, Vec<String>) {
         let live = self.server.lock().objects.get(VIRTUAL_NODE).cloned().expect("the VirtualNode");
         let live: VirtualNode = serde_json::from_value(live).expect("a VirtualNode");
         self.controller.virtual_nodes.insert(self.key.clone(), live);
@@ -114,12 +125,12 @@ impl Bench {
         (result, std::mem::take(&mut self.server.lock().requests))
     }
 
-    fn change(&self, patch: Value) {
+    pub(super) fn change(&self, patch: Value) {
         let mut server = self.server.lock();
         merge(server.objects.get_mut(VIRTUAL_NODE).expect("the VirtualNode"), &patch);
     }
 
-    fn status(&self, condition: usize) -> (Status, String) {
+    pub(super) fn status(&self, condition: usize) -> (Status, String) {
         let live = self.server.lock().objects[VIRTUAL_NODE].clone();
         let live: VirtualNode = serde_json::from_value(live).expect("a VirtualNode");
         let condition = live.status.expect("a status").conditions.remove(condition);
@@ -127,7 +138,7 @@ impl Bench {
     }
 }
 
-fn writes(requests: &[String]) -> Vec<&str> {
+pub(super) fn writes(requests: &[String]) -> Vec<&str> {
     requests.iter().map(String::as_str).filter(|request| !request.starts_with("GET")).collect()
 }
 
@@ -181,62 +192,4 @@ async fn a_deployment_of_somebody_else_is_left_alone_and_told_of() {
     assert!(result.unwrap_err().contains("not made by Spillway"));
     assert_eq!(bench.server.lock().objects[DEPLOYMENT], theirs);
     assert_eq!(bench.status(0), (Status::None, "NameTaken".to_owned()));
-}
-
-#[tokio::test]
-async fn deletion_waits_for_pods_then_takes_everything_back_in_order() {
-    let bench = Bench::new();
-    bench.look().await.0.unwrap();
-    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "away", "uid": "node",
-        "labels": {"liqo.io/type": "virtual-node", "liqo.io/remote-cluster-id": "away-id"}}});
-    let seen = NodeSeen::of(&serde_json::from_value(node.clone()).unwrap()).expect("a virtual node");
-    bench.controller.nodes.insert(ObjectKey::new("", "away"), seen);
-    bench.server.lock().objects.insert("/api/v1/nodes/away".to_owned(), node);
-    bench.server.lock().bound_pods = vec![json!({"metadata": {"name": "work"}})];
-    bench.change(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
-
-    let (result, requests) = bench.look().await;
-    assert!(matches!(result, Ok(Action::LookAgain(_))));
-    assert_eq!(writes(&requests), [format!("PATCH {VIRTUAL_NODE}/status")]);
-    assert_eq!(bench.status(1), (Status::Draining, "PodsBound".to_owned()));
-
-    bench.server.lock().bound_pods.clear();
-    let (_, requests) = bench.look().await;
-    assert_eq!(writes(&requests)[0], format!("DELETE {DEPLOYMENT}"));
-    assert!(!requests.iter().any(|request| request.contains("DELETE /api/v1/nodes")));
-    assert_eq!(bench.status(0).0, Status::Deleting);
-
-    bench.controller.deployments.index.remove(&ObjectKey::new("tenant", "vk-away"));
-    let (_, requests) = bench.look().await;
-    assert_eq!(writes(&requests).last(), Some(&"DELETE /api/v1/nodes/away"));
-
-    bench.controller.nodes.remove(&ObjectKey::new("", "away"));
-    let (_, requests) = bench.look().await;
-    assert_eq!(writes(&requests).len(), 4, "two bindings, the third, the account: {requests:?}");
-    for children in
-        [&bench.controller.service_accounts, &bench.controller.role_bindings, &bench.controller.cluster_bindings]
-    {
-        for key in children.index.keys() {
-            children.index.remove(&key);
-        }
-    }
-    let (result, requests) = bench.look().await;
-    assert_eq!(result, Ok(Action::Await));
-    assert_eq!(writes(&requests), [format!("PATCH {VIRTUAL_NODE}")], "the finalizer comes last");
-    assert_eq!(bench.server.lock().objects[VIRTUAL_NODE]["metadata"]["finalizers"], json!([]));
-}
-
-#[tokio::test]
-async fn a_real_node_of_the_same_name_is_never_touched() {
-    let bench = Bench::new();
-    bench.look().await.0.unwrap();
-    let real = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "away", "uid": "real"}});
-    bench.server.lock().objects.insert("/api/v1/nodes/away".to_owned(), real);
-    bench.server.lock().bound_pods = vec![json!({"metadata": {"name": "not-ours"}})];
-    bench.change(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
-    for _ in 0..3 {
-        bench.look().await.0.unwrap();
-        bench.controller.deployments.index.remove(&ObjectKey::new("tenant", "vk-away"));
-    }
-    assert!(bench.server.lock().objects.contains_key("/api/v1/nodes/away"));
 }

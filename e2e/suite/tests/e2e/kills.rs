@@ -76,7 +76,11 @@ fn victim(side: &Side, namespace: &str, selector: &str, program: &'static str) -
 
 /// That of the shared virtual node.
 pub fn virtual_kubelet(namespace: &Namespace) -> Victim {
-    let selector = format!("liqo.io/virtual-node={VIRTUAL_NODE}");
+    virtual_kubelet_of(namespace, VIRTUAL_NODE)
+}
+
+pub fn virtual_kubelet_of(namespace: &Namespace, node: &str) -> Victim {
+    let selector = format!("liqo.io/virtual-node={node}");
     victim(&namespace.home, &namespace.peering.tenant_namespace, &selector, "virtual-kubelet")
 }
 

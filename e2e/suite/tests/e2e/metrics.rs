@@ -3,11 +3,11 @@
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use kube::api::{Api, PostParams};
-use serde_json::Value;
-use spillway_e2e::{by_hand, wait};
+use kube::api::PostParams;
+use serde_json::{Value, json};
+use spillway_e2e::wait;
 
-use crate::pods::{SERVE, pod, ready};
+use crate::pods::ready;
 use crate::{node, offloaded, testbed};
 
 /// The samples of an instant query, as label sets with their value.
@@ -44,13 +44,8 @@ async fn until_positive(cluster: &str, promql: &str) -> Result<()> {
 async fn prometheus_scrapes_every_operator_also_one_made_later() -> Result<()> {
     offloaded(async |namespace| {
         let later = "away-later";
-        by_hand::virtual_node(&namespace.home, &namespace.peering, later).await?;
-        let nodes = Api::<k8s_openapi::api::core::v1::Node>::all(namespace.home.client.clone());
-        wait::until_one("the later node", nodes, later, |node| node.is_some_and(node::is_ready)).await?;
-        let mut on_later = pod("web", SERVE);
-        on_later.spec.as_mut().context("a spec")?.node_selector =
-            Some([("kubernetes.io/hostname".into(), later.into())].into());
-        namespace.home_pods().create(&PostParams::default(), &on_later).await?;
+        node::own_ready(&namespace, later, json!({})).await?;
+        namespace.home_pods().create(&PostParams::default(), &node::pod_on(later, "web")).await?;
         ready(&namespace, 1).await?;
 
         until_positive("away", r#"spillway_reconcile_total{controller="shadow-pod",outcome="ok"}"#).await?;
@@ -69,7 +64,7 @@ async fn prometheus_scrapes_every_operator_also_one_made_later() -> Result<()> {
 
         namespace.home_pods().delete("web", &Default::default()).await?;
         wait::until("no pod", namespace.home_pods(), Default::default(), |pods| pods.is_empty()).await?;
-        node::remove(&namespace.home, &namespace.peering.tenant_namespace, later).await
+        node::remove(&namespace, later).await
     })
     .await
 }

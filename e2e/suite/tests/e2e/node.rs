@@ -1,15 +1,16 @@
 //! The virtual node.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
-use serde_json::json;
-use spillway_e2e::{Side, by_hand, wait};
+use kube::api::{Api, DeleteParams};
+use serde_json::{Value, json};
+use spillway_api::offloading::{VirtualNode, VirtualNodeConditionStatus as Status, VirtualNodeConditionType as Type};
+use spillway_e2e::{Namespace, Side, by_hand, wait};
 
-use crate::pods::{SERVE, pod, ready};
-use crate::{VIRTUAL_NODE, offloaded, testbed};
+use crate::pods::{SERVE, remote_spec};
+use crate::{VIRTUAL_NODE, testbed};
 
 pub fn is_ready(node: &Node) -> bool {
     ready_condition(node).is_some_and(|(status, _)| status == "True")
@@ -28,7 +29,11 @@ async fn the_virtual_node_has_what_clients_look_for() -> Result<()> {
     let nodes = Api::<Node>::all(home.client.clone());
     // What the API server itself puts on a new node goes once the node controller has seen it Ready.
     let taints = json!([{"key": "virtual-node.liqo.io/not-allowed", "value": "true", "effect": "NoExecute"}]);
-    let settled = |node: &Node| is_ready(node) && node.spec.as_ref().is_some_and(|spec| json!(spec.taints) == taints);
+    let version = |node: &Node| Some(node.status.as_ref()?.node_info.as_ref()?.kubelet_version.clone());
+    let settled = |node: &Node| {
+        let tainted = node.spec.as_ref().is_some_and(|spec| json!(spec.taints) == taints);
+        is_ready(node) && tainted && version(node).is_some_and(|version| version == "v1.34.4")
+    };
     let node =
         wait::until_one("a ready node with our taint", nodes, VIRTUAL_NODE, |node| node.is_some_and(settled)).await?;
     let node = node.context("a node")?;
@@ -46,7 +51,6 @@ async fn the_virtual_node_has_what_clients_look_for() -> Result<()> {
     let capacity = json!(status.capacity);
     assert_eq!(capacity, json!({"cpu": "20", "memory": "20Gi", "pods": "200", "ephemeral-storage": "20Gi"}));
     assert_eq!(json!(status.allocatable), capacity);
-    assert_eq!(status.node_info.context("node info")?.kubelet_version, "v1.34.4");
 
     let leases = Api::<Lease>::namespaced(home.client.clone(), "kube-node-lease");
     let renewed =
@@ -57,44 +61,73 @@ async fn the_virtual_node_has_what_clients_look_for() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
-async fn a_deleted_node_is_put_back_and_no_pod_goes_with_it() -> Result<()> {
-    // On a virtual node of its own, because other tests use the shared one.
-    offloaded(async |namespace| {
-        let name = "away-deleted";
-        by_hand::virtual_node(&namespace.home, &namespace.peering, name).await?;
-        let nodes = Api::<Node>::all(namespace.home.client.clone());
-        let node = wait::until_one("a ready node", nodes.clone(), name, |node| node.is_some_and(is_ready)).await?;
-        let before = node.and_then(|node| node.uid());
-        let mut pinned = pod("web", SERVE);
-        pinned.spec.as_mut().context("a spec")?.node_selector =
-            Some([("kubernetes.io/hostname".into(), name.into())].into());
-        namespace.home_pods().create(&PostParams::default(), &pinned).await?;
-        let pods = ready(&namespace, 1).await?;
-        nodes.delete(name, &DeleteParams::default()).await?;
-        wait::until_one("the node to be back", nodes.clone(), name, |node| {
-            node.is_some_and(|node| node.uid() != before && is_ready(node))
-        })
-        .await?;
-        let strip = json!({"metadata": {"labels": {"liqo.io/type": null, "added": "by-an-admin"}}});
-        nodes.patch(name, &PatchParams::default(), &Patch::Merge(strip)).await?;
-        let whole = |node: &Node| ["liqo.io/type", "added"].iter().all(|key| node.labels().contains_key(*key));
-        wait::until_one("its own label back, and the admin's kept", nodes, name, |node| node.is_some_and(whole))
-            .await?;
-        let after = ready(&namespace, 1).await?;
-        ensure!(pods["web"].uid() == after["web"].uid(), "the pod was replaced");
-        namespace.home_pods().delete("web", &DeleteParams::default()).await?;
-        wait::until("no pod", namespace.home_pods(), Default::default(), |pods| pods.is_empty()).await?;
-        remove(&namespace.home, &namespace.peering.tenant_namespace, name).await
-    })
-    .await
+/// The taint of virtual nodes that one test has for itself.
+const OWN: &str = "e2e.spillway.dev/own";
+
+/// A virtual node of the test's own, which no other test's pods go to; what `extra` says is merged into its spec.
+pub async fn own(namespace: &Namespace, name: &str, extra: Value) -> Result<()> {
+    let peering = &namespace.peering;
+    let mut spec = json!({
+        "clusterID": peering.away_id, "createNode": true, "kubeconfigSecretRef": {"name": peering.kubeconfig_secret},
+        "resourceQuota": {"hard": {"cpu": 4, "memory": "4Gi", "pods": "50", "ephemeral-storage": "4Gi"}},
+        "taints": [{"key": OWN, "value": name, "effect": "NoSchedule"}],
+    });
+    for (field, value) in extra.as_object().into_iter().flatten() {
+        spec[field] = value.clone();
+    }
+    let labels = json!({"liqo.io/remote-cluster-id": peering.away_id});
+    let virtual_node = json!({"metadata": {"name": name, "labels": labels}, "spec": spec});
+    by_hand::apply::<VirtualNode>(&namespace.home, &peering.tenant_namespace, virtual_node).await
+}
+
+/// The same, and waits until its Node is Ready.
+pub async fn own_ready(namespace: &Namespace, name: &str, extra: Value) -> Result<Node> {
+    own(namespace, name, extra).await?;
+    let ready = |node: Option<&Node>| node.is_some_and(is_ready);
+    wait::until_one("a ready node", nodes(namespace), name, ready).await?.context("a node")
+}
+
+/// The spec of a pod that only this node takes.
+pub fn spec_on(node: &str, command: &str) -> Value {
+    let mut spec = remote_spec(command);
+    spec["nodeSelector"] = json!({"kubernetes.io/hostname": node});
+    spec["tolerations"].as_array_mut().unwrap().push(json!({"key": OWN, "operator": "Exists"}));
+    spec
+}
+
+pub fn pod_on(node: &str, name: &str) -> Pod {
+    let pod = json!({"metadata": {"name": name, "labels": {"app": name}}, "spec": spec_on(node, SERVE)});
+    serde_json::from_value(pod).unwrap()
+}
+
+pub fn nodes(namespace: &Namespace) -> Api<Node> {
+    Api::all(namespace.home.client.clone())
+}
+
+pub fn virtual_nodes(namespace: &Namespace) -> Api<VirtualNode> {
+    Api::namespaced(namespace.home.client.clone(), &namespace.peering.tenant_namespace)
+}
+
+/// Status, reason and message of a condition of a VirtualNode.
+pub fn condition(virtual_node: &VirtualNode, type_: Type) -> Option<(Status, &str, &str)> {
+    let condition = virtual_node.status.as_ref()?.conditions.iter().find(|condition| condition.type_ == type_)?;
+    Some((condition.status, condition.reason.as_deref()?, condition.message.as_deref()?))
+}
+
+/// Waits until a condition of a VirtualNode has this reason, and returns its message.
+pub async fn told(namespace: &Namespace, name: &str, type_: Type, reason: &str) -> Result<String> {
+    let says = |node: Option<&VirtualNode>| {
+        node.and_then(|node| condition(node, type_)).is_some_and(|(_, said, _)| said == reason)
+    };
+    let node = wait::until_one(&format!("the reason {reason}"), virtual_nodes(namespace), name, says).await?;
+    let node = node.context("a VirtualNode")?;
+    Ok(condition(&node, type_).context("a condition")?.2.to_owned())
 }
 
 /// Deletes a VirtualNode and waits until it and its Node are gone.
-pub async fn remove(home: &Side, tenant_namespace: &str, name: &str) -> Result<()> {
-    let virtual_nodes = Api::<spillway_api::offloading::VirtualNode>::namespaced(home.client.clone(), tenant_namespace);
-    virtual_nodes.delete(name, &DeleteParams::default()).await?;
-    wait::until_one("the VirtualNode to go", virtual_nodes, name, |node| node.is_none()).await?;
-    wait::until_one("its Node to go", Api::<Node>::all(home.client.clone()), name, |node| node.is_none()).await?;
+pub async fn remove(namespace: &Namespace, name: &str) -> Result<()> {
+    virtual_nodes(namespace).delete(name, &DeleteParams::default()).await?;
+    wait::until_one("the VirtualNode to go", virtual_nodes(namespace), name, |node| node.is_none()).await?;
+    wait::until_one("its Node to go", nodes(namespace), name, |node| node.is_none()).await?;
     Ok(())
 }

@@ -11,12 +11,13 @@ use kube::ResourceExt;
 use kube::api::ObjectMeta;
 use spillway_api::well_known::{annotation, name};
 
+use super::affinity::on_real_nodes;
 use super::parts::{
     METRICS_PORT_NAME, container_security, field, layered, pairs, pod_security, probe, pull_policy, pull_secrets,
     scrape, some,
 };
 use super::template::{Overrides, overrides};
-use super::{ForgeError, Inputs, cluster_id, creates_node, effective_patch, labels, sha256};
+use super::{ForgeError, Inputs, cluster_id, effective_patch, labels, sha256};
 
 const REMOTE_VOLUME: &str = "remote-kubeconfig";
 const REMOTE_DIRECTORY: &str = "/etc/spillway/remote";
@@ -66,6 +67,8 @@ pub fn forge(inputs: &Inputs<'_>, mut metadata: ObjectMeta) -> Result<Deployment
                     security_context: Some(pod_security()),
                     image_pull_secrets: some(options.image_pull_secrets.clone()).map(pull_secrets),
                     tolerations: some(options.tolerations.clone()),
+                    node_selector: overrides.node_selector.clone(),
+                    affinity: Some(on_real_nodes(overrides.affinity.clone())),
                     ..PodSpec::default()
                 }),
             },
@@ -87,7 +90,7 @@ fn virtual_kubelet(inputs: &Inputs<'_>, overrides: &Overrides, port: u16) -> Res
         format!("--home-cluster-id={}", inputs.home),
         format!("--foreign-cluster-id={}", cluster_id(virtual_node)?),
         "--node-ip=$(POD_IP)".to_owned(),
-        format!("--create-node={}", creates_node(virtual_node, options)),
+        format!("--create-node={}", inputs.create_node),
         format!("--foreign-kubeconfig={REMOTE_DIRECTORY}/{}", name::KUBECONFIG_KEY),
         format!("--metrics-address=0.0.0.0:{port}"),
     ];
@@ -132,6 +135,8 @@ fn virtual_kubelet(inputs: &Inputs<'_>, overrides: &Overrides, port: u16) -> Res
         liveness_probe: Some(probe("/livez")),
         readiness_probe: Some(probe("/readyz")),
         security_context: Some(container_security()),
+        // Its last words end up in the VirtualNode's condition.
+        termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
         volume_mounts: Some(vec![VolumeMount {
             name: REMOTE_VOLUME.to_owned(),
             mount_path: REMOTE_DIRECTORY.to_owned(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::ResourceRequirements;
+use k8s_openapi::api::core::v1::{Affinity, ResourceRequirements};
 use serde::Deserialize;
 use spillway_api::offloading::DeploymentTemplate;
 
@@ -14,6 +14,8 @@ pub struct Overrides {
     pub pods: Meta,
     pub image: Option<String>,
     pub resources: Option<ResourceRequirements>,
+    pub node_selector: Option<BTreeMap<String, String>>,
+    pub affinity: Option<Affinity>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -37,9 +39,11 @@ struct PodTemplate {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct PodSpec {
     containers: Vec<Container>,
+    node_selector: Option<BTreeMap<String, String>>,
+    affinity: Option<Affinity>,
 }
 
 #[derive(Default, Deserialize)]
@@ -57,11 +61,14 @@ pub fn overrides(template: Option<&DeploymentTemplate>) -> Result<Overrides, For
     let deployment = serde_json::from_value(template.metadata.clone().into()).map_err(bad)?;
     let spec: DeploymentSpec = serde_json::from_value(template.spec.clone().into()).map_err(bad)?;
     // Liqo's template has the virtual-kubelet as its only container.
-    let container = spec.template.spec.containers.into_iter().next().unwrap_or_default();
+    let pod = spec.template.spec;
+    let container = pod.containers.into_iter().next().unwrap_or_default();
     Ok(Overrides {
         deployment,
         pods: spec.template.metadata.unwrap_or_default(),
         image: container.image.filter(|image| !image.is_empty()),
         resources: container.resources.filter(|resources| *resources != ResourceRequirements::default()),
+        node_selector: pod.node_selector.filter(|selector| !selector.is_empty()),
+        affinity: pod.affinity,
     })
 }

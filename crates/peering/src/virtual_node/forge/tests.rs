@@ -26,7 +26,8 @@ fn options(spec: Value) -> VkOptionsTemplateSpec {
 }
 
 fn forge(virtual_node: &VirtualNode, options: &VkOptionsTemplateSpec) -> Result<Forged, ForgeError> {
-    all(&Inputs { virtual_node, options, home: &"home-id".into() })
+    let create_node = creates_node(virtual_node, options);
+    all(&Inputs { virtual_node, options, home: &"home-id".into(), create_node })
 }
 
 fn deployment(virtual_node: &VirtualNode, options: &VkOptionsTemplateSpec) -> Value {
@@ -99,7 +100,7 @@ fn a_manifest_of_liqo_keeps_its_labels_annotations_image_and_resources() {
             "metadata": {"labels": {"tier": "x"}, "annotations": {"note": "d"}},
             "spec": {"selector": {"matchLabels": {"other": "selector"}}, "template": {
                 "metadata": {"labels": {"tier": "y", "offloading.liqo.io/component": "mine"}, "annotations": {"note": "p"}},
-                "spec": {"hostNetwork": true, "containers": [{"name": "virtual-kubelet", "image": "their/image:1",
+                "spec": {"hostNetwork": true, "nodeSelector": {"disk": "ssd"}, "affinity": {"podAffinity": {}}, "containers": [{"name": "virtual-kubelet", "image": "their/image:1",
                     "command": ["/bin/sh"], "resources": {"limits": {"memory": "1Gi"}}}]},
             }},
         },
@@ -116,6 +117,9 @@ fn a_manifest_of_liqo_keeps_its_labels_annotations_image_and_resources() {
     assert_eq!(pod["metadata"]["labels"]["offloading.liqo.io/component"], "virtual-kubelet");
     assert_eq!(container["command"], json!(["/usr/bin/virtual-kubelet"]));
     assert_eq!(pod["spec"].get("hostNetwork"), None);
+    assert_eq!(pod["spec"]["nodeSelector"], json!({"disk": "ssd"}));
+    assert_eq!(pod["spec"]["affinity"]["podAffinity"], json!({}));
+    assert_eq!(pod["spec"]["affinity"]["nodeAffinity"].as_object().map(|part| part.len()), Some(1));
 }
 
 #[test]
@@ -144,6 +148,9 @@ fn what_is_missing_is_named() {
     };
     assert_eq!(refused(&virtual_node(json!({"kubeconfigSecretRef": {"name": "s"}})), &plain), ForgeError::NoClusterId);
     assert_eq!(refused(&virtual_node(json!({"clusterID": "a"})), &plain), ForgeError::NoKubeconfigSecret);
+    let mut long = minimal();
+    long.metadata.name = Some("n".repeat(64));
+    assert_eq!(refused(&long, &plain), ForgeError::NameTooLong(64));
     for bad in [json!({"metricsAddress": "nonsense"}), json!({"containerImage": ""})] {
         assert_eq!(refused(&minimal(), &options(bad)).reason(), "VkOptionsTemplateInvalid");
     }

@@ -1,5 +1,6 @@
 use super::*;
 use serde_json::{Value, json};
+use spillway_api::node::NodeKind;
 
 fn at(seconds: i64) -> Time {
     Time(jiff::Timestamp::from_second(seconds).expect("a time"))
@@ -20,9 +21,10 @@ fn plain() -> VirtualNode {
 fn node(ready: bool) -> NodeSeen {
     NodeSeen {
         uid: "n".to_owned(),
-        cluster_id: Some("a".to_owned()),
+        kind: NodeKind::Virtual { cluster_id: Some("a".to_owned()) },
         ready,
         message: Some("the peer does not answer".to_owned()),
+        draining: false,
     }
 }
 
@@ -94,11 +96,38 @@ fn a_working_virtual_kubelet_stays_running_when_a_later_change_is_refused() {
 }
 
 #[test]
-fn draining_tells_how_many_and_how() {
+fn draining_tells_how_many_who_refuses_and_what_is_stuck() {
     let virtual_node = plain();
-    let [_, of_node] = told(&observed(&virtual_node, Stage::Draining { pods: 3 }));
-    assert_eq!(of_node.0, Status::Draining);
-    assert!(of_node.2.contains("node: 3;") && of_node.2.contains("kubectl drain away"), "{}", of_node.2);
+    let (rollout, ready) = (Rollout { available: 1, trouble: None }, node(true));
+    let progress = Progress { pods: 5, leaving: 1, refused: 4, named: vec!["shop/web: budget".to_owned()] };
+    let mut seen = observed(&virtual_node, Stage::Draining(Progress { pods: 5, leaving: 1, ..Progress::default() }));
+    (seen.rollout, seen.node) = (Some(&rollout), Some(&ready));
+    let expected = |reason: &str, message: &str| (Status::Draining, reason.to_owned(), message.to_owned());
+    assert_eq!(told(&seen)[1], expected("PodsBound", "pods left on this node: 5, terminating: 1"));
+
+    seen.stage = Stage::Draining(progress);
+    let message =
+        "pods left on this node: 5, terminating: 1; evictions refused: 4 (shop/web: budget, …); they are tried again";
+    assert_eq!(told(&seen)[1], expected("EvictionRefused", message));
+
+    let not_ready = node(false);
+    seen.node = Some(&not_ready);
+    let of_node = &told(&seen)[1];
+    assert_eq!(of_node.1, "RemoteUnreachable");
+    assert!(of_node.2.ends_with("but the peer does not answer"), "{}", of_node.2);
+
+    seen.rollout = None;
+    let of_node = &told(&seen)[1];
+    assert!(of_node.2.contains("the virtual-kubelet does not run"), "{}", of_node.2);
+}
+
+#[test]
+fn a_node_that_is_taken_away_is_deleting_until_all_its_pods_are_gone() {
+    let virtual_node = plain();
+    let seen = observed(&virtual_node, Stage::EndingNode(Progress { pods: 2, ..Progress::default() }));
+    let of_node = &told(&seen)[1];
+    assert_eq!(of_node.0, Status::Deleting, "also without a Node: the virtual-kubelet must not put it back");
+    assert!(of_node.2.contains(": 2"), "{}", of_node.2);
 }
 
 #[test]
