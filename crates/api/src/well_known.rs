@@ -161,6 +161,8 @@ pub mod annotation {
     pub const ON_DISRUPTION: &str = "offloading.spillway.dev/on-disruption";
     /// The value of [`ON_DISRUPTION`] by which the pod ends as Failed, for its controller to decide.
     pub const ON_DISRUPTION_FAIL: &str = "Fail";
+    /// On the Deployment of shadow-pod: `true` lets it be uninstalled while pods of other clusters run, and removes them.
+    pub const FORCE_UNINSTALL: &str = "offloading.spillway.dev/force-uninstall";
 }
 
 /// Taints of virtual nodes.
