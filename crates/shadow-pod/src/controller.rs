@@ -139,8 +139,9 @@ impl Controller {
         // A merge patch of a custom resource's status ignores the UID; only a test keeps the outcome of a former life away
         // from a new ShadowPod of the same name. The status has one writer, so it is replaced whole.
         let mut patch = vec![test(["metadata", "uid"], json!(shadow.uid))];
-        // Counts are carried on from the status that is known here, which must then be the latest.
-        if status.recreations > 0 && status.pod_uid != shadow.status.pod_uid {
+        // From one pod to the next, counts are carried on from the status that is known here: it must be the latest then.
+        let between_pods = status.pod_uid != shadow.status.pod_uid && status.recreations > 0;
+        if between_pods || status.reason.is_some() {
             patch.push(test(["metadata", "resourceVersion"], json!(shadow.resource_version)));
         }
         patch.push(PatchOperation::Add(AddOperation { path: pointer(["status"]), value: json!(status) }));

@@ -12,7 +12,7 @@ use spillway_api::k8s::{ClusterRole, Deployment};
 use spillway_api::offloading::ShadowPod;
 use spillway_api::well_known::{annotation, finalizer, label};
 use spillway_operator::client::{self, Cluster};
-use spillway_operator::error::{only, settled};
+use spillway_operator::error::{found, only, settled};
 use spillway_operator::metrics::Metrics;
 use tokio::time::Instant;
 
@@ -74,7 +74,9 @@ struct Left {
 impl Left {
     async fn list(client: &Client) -> anyhow::Result<Self> {
         let (shadows, pods) = (Api::<ShadowPod>::all(client.clone()), Api::<RawPod>::all(client.clone()));
-        let shadows = shadows.list_metadata(&ListParams::default()).await.context("cannot list ShadowPods")?.items;
+        // Where not even the kind is known (any more), there are none.
+        let shadows = found(shadows.list_metadata(&ListParams::default()).await).context("cannot list ShadowPods")?;
+        let shadows = shadows.map(|list| list.items).unwrap_or_default();
         let ours = ListParams::default().labels(&format!("{}={}", label::MANAGED_BY, label::MANAGED_BY_SHADOW_POD));
         let pods = pods.list_metadata(&ours).await.context("cannot list pods")?.items;
         let held = |pod: &PartialObjectMeta<RawPod>| pod.finalizers().iter().any(|name| name == finalizer::OUTCOME);

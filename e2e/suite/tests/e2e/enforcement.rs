@@ -18,7 +18,10 @@ use spillway_api::offloading::{ShadowPod, ShadowPodPhase, ShadowPodStatus};
 use spillway_e2e::{Namespace, install, wait};
 
 use crate::pods::{SERVE, is_ready};
-use crate::{offloaded, testbed};
+use crate::{alone, offloaded, testbed};
+
+/// Only a SIGKILL ends it.
+const STUBBORN: &str = "trap '' TERM; while true; do sleep 1; done";
 
 /// The ShadowPods and pods of a namespace at the provider.
 #[derive(Clone)]
@@ -161,7 +164,8 @@ async fn restarts_of_lost_pods_add_up() -> Result<()> {
 
 #[tokio::test]
 async fn a_pod_that_its_node_rejects_is_made_anew_slower_and_slower() -> Result<()> {
-    offloaded(async |namespace| {
+    // Alone, because another test kills the operator that counts.
+    alone(async |namespace| {
         let ground = Ground::of(&namespace);
         // Bound past the scheduler to a node that it does not match: the kubelet rejects it each time.
         let bound = json!({"nodeName": "away-0", "nodeSelector": {"no-such": "label"}});
@@ -235,7 +239,7 @@ async fn a_namespace_full_of_pods_is_deleted_without_a_rest() -> Result<()> {
 async fn a_pod_that_someone_deletes_patiently_ends_when_its_consumer_wants() -> Result<()> {
     offloaded(async |namespace| {
         let ground = Ground::of(&namespace);
-        let stubborn = spec("trap '' TERM; while true; do sleep 1; done");
+        let stubborn = spec(STUBBORN);
         ground.running("web", json!({"spec": {"pod": stubborn}})).await?;
         ground.pods.delete("web", &DeleteParams::default().grace_period(3600)).await?;
         ground

@@ -8,7 +8,7 @@ use serde_json::json;
 use spillway_api::offloading::{ShadowPodPhase, ShadowPodStatus};
 use spillway_e2e::wait;
 
-use super::{Ground, exec, no_pod_was_made, spec};
+use super::{Ground, STUBBORN, exec, no_pod_was_made, spec};
 use crate::pods::{SERVE, is_ready, pod, ready};
 use crate::recreation::replaced_after;
 use crate::{alone, offloaded};
@@ -84,7 +84,7 @@ async fn what_must_not_run_twice_ends_as_failed_when_it_is_disrupted() -> Result
         };
         ground.running("evicted", once("Never", WORK)).await?;
         ground.running("deleted", once("OnFailure", WORK)).await?;
-        ground.running("forced", once("Always", SERVE)).await?;
+        ground.running("forced", once("Always", STUBBORN)).await?;
         ground.pods.evict("evicted", &EvictParams::default()).await?;
         ground.pods.delete("deleted", &DeleteParams::default()).await?;
         ground.pods.delete("forced", &DeleteParams::default().grace_period(0)).await?;
