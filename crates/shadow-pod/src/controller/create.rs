@@ -101,3 +101,21 @@ fn is_namespace_terminating(error: &kube::Error) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    #[rstest]
+    #[case::goes_with_its_namespace(json!({"causes": [{"reason": "NamespaceTerminating", "message": "x is being terminated"}]}), true)]
+    #[case::a_quota(json!({"causes": [{"reason": "FieldValueInvalid"}]}), false)]
+    #[case::admission(json!(null), false)]
+    fn a_refusal_because_of_a_terminating_namespace_is_known(#[case] details: Value, #[case] terminating: bool) {
+        let status =
+            json!({"status": "Failure", "code": 403, "reason": "Forbidden", "message": "no", "details": details});
+        let error = kube::Error::Api(Box::new(serde_json::from_value(status).unwrap()));
+        assert_eq!(is_namespace_terminating(&error), terminating);
+    }
+}
