@@ -70,7 +70,7 @@ impl Controller {
         match (step, shadow, pod) {
             (Step::Wait(delay), ..) => return Ok(Action::LookAgain(delay)),
             (Step::CreatePod, Some(shadow), _) => return self.create_pod(&key, shadow, around.now).await,
-            (Step::UpdatePod, Some(shadow), Some(pod)) => self.update_pod(&key, shadow, pod).await?,
+            (Step::UpdatePod, Some(shadow), Some(pod)) => return self.update_pod(&key, shadow, pod).await,
             (Step::AdoptPod { uid }, Some(shadow), _) => self.adopt_pod(&key, &uid, shadow).await?,
             (Step::DeletePod { uid, grace_seconds }, ..) => self.delete_pod(&key, uid, grace_seconds).await?,
             (Step::DeleteOrphan { uid, origin_uid }, ..) => self.delete_orphan(&key, uid, origin_uid).await?,

@@ -7,7 +7,7 @@ use kube::api::Patch;
 use serde_json::{Value, json};
 use spillway_api::well_known::annotation;
 use spillway_operator::error::{RequestError, found, is_not_found, settled, while_trying, words};
-use spillway_operator::{Categorised, Category, ObjectKey};
+use spillway_operator::{Action, Categorised, Category, ObjectKey};
 
 use super::{Controller, patch_params};
 use crate::digest::{PodDigest, ShadowDigest};
@@ -31,16 +31,16 @@ impl Controller {
         key: &ObjectKey,
         shadow: &ShadowDigest,
         pod: &PodDigest,
-    ) -> Result<(), RequestError> {
+    ) -> Result<Action, RequestError> {
         let read = found(self.shadows_in(key).get(&key.name).await).map_err(while_trying("read the ShadowPod"))?;
         let now = found(self.pods_in(key).get(&key.name).await).map_err(while_trying("read the pod"))?;
         let read = read.filter(|read| read.uid().as_ref() == Some(&shadow.uid));
         let now = now.filter(|now| now.uid().as_ref() == Some(&pod.uid) && now.metadata.deletion_timestamp.is_none());
-        let (Some(read), Some(now)) = (read, now) else { return Ok(()) }; // an event tells what is next
+        let (Some(read), Some(now)) = (read, now) else { return Ok(Action::Await) }; // an event tells what is next
         let wanted = forge::wanted(&read);
         let digest = annotation::LIVE_DIGEST;
         if now.annotations().get(digest) == wanted.annotations().get(digest) {
-            return Ok(()); // carried over a moment ago
+            return Ok(Action::Await); // carried over a moment ago
         }
         let Update { ephemeral_containers, resize, pod: in_place } = update(&wanted, &now);
         let mut refusals = Vec::new();
@@ -56,12 +56,15 @@ impl Controller {
         if refusals.is_empty() {
             tracing::info!(%key, uid = pod.uid, "changes carried over to the pod");
             self.refused_updates.forget(key);
-            return Ok(());
+            return Ok(Action::Await);
         }
         let pause = self.refused_updates.failed(key, &change(shadow, pod));
         tracing::warn!(%key, ?pause, refusals = refusals.join("; "), "changes refused");
         let status = update_refused(shadow, pod, refusals.join("; "));
-        if status == shadow.status { Ok(()) } else { self.write_status(key, shadow, &status).await }
+        if status != shadow.status {
+            self.write_status(key, shadow, &status).await?;
+        }
+        Ok(Action::LookAgain(pause))
     }
 
     /// What the API server has against it, if it has; an error if it could not be asked.
