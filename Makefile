@@ -3,6 +3,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 CARGO ?= cargo
 TESTBED = $(CARGO) run --quiet -p spillway-testbed --bin testbed --
+# The same, as the tests of the workspace have built it: `cargo run` would build its dependencies anew with fewer features.
+BUILT_TESTBED = $${CARGO_TARGET_DIR:-target}/debug/testbed
 # One end-to-end test by (a part of) its name: make e2e TEST=deployment
 TEST ?=
 # They wait more than they work.
@@ -19,7 +21,7 @@ demo: prerequisites ## From nothing to two clusters with a Deployment of 3 runni
 # One build for all tests. The clusters are taken down whether they passed or not.
 .PHONY: test
 test: prerequisites lint ## Everything that must pass before a change lands
-	status=0; $(CARGO) test --workspace || status=$$?; for name in e2e e2e-single; do $(TESTBED) --name $$name down; done; exit $$status
+	status=0; $(CARGO) test --workspace || status=$$?; for name in e2e e2e-single; do $(BUILT_TESTBED) --name $$name down; done; exit $$status
 
 .PHONY: lint
 lint: ## Formatting, and clippy with warnings denied

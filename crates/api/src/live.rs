@@ -13,17 +13,25 @@ use crate::well_known::annotation;
 /// Annotations that tell of the carrying itself.
 const OF_THE_CARRIER: &[&str] = &[annotation::LIVE_DIGEST, annotation::ORIGIN_UID, annotation::DELETION_GRACE_SECONDS];
 
-/// The fields of a pod spec that may change while it runs.
+/// The fields of a pod spec that may change while it runs, in whole or in part.
+pub const FIELDS: &[&str] =
+    &["containers", "initContainers", "activeDeadlineSeconds", "tolerations", "resources", "ephemeralContainers"];
+/// Those of them of which only a part may: lists of containers.
+pub const CONTAINERS: &[&str] = &["containers", "initContainers"];
+/// What may change of a container.
+pub const OF_CONTAINER: &[&str] = &["image", "resources"];
+
+/// What a pod spec says of the fields that may change while it runs.
 pub fn part(spec: &RawObject) -> RawObject {
     let mut part = Map::new();
-    for list in ["containers", "initContainers"] {
-        if let Some(Value::Array(containers)) = spec.get(list) {
-            part.insert(list.to_owned(), containers.iter().map(container).collect());
-        }
-    }
-    for field in ["activeDeadlineSeconds", "tolerations", "resources", "ephemeralContainers"] {
-        if let Some(value) = spec.get(field).filter(|value| !is_empty(value)) {
-            part.insert(field.to_owned(), value.clone());
+    for field in FIELDS {
+        let value = match spec.get(*field) {
+            Some(Value::Array(containers)) if CONTAINERS.contains(field) => containers.iter().map(container).collect(),
+            Some(value) => value.clone(),
+            None => continue,
+        };
+        if !is_empty(&value) {
+            part.insert((*field).to_owned(), value);
         }
     }
     part
@@ -31,9 +39,9 @@ pub fn part(spec: &RawObject) -> RawObject {
 
 fn container(container: &Value) -> Value {
     let mut part = Map::new();
-    for field in ["name", "image", "resources", "resizePolicy"] {
+    for field in ["name"].iter().chain(OF_CONTAINER) {
         if let Some(value) = container.get(field).filter(|value| !is_empty(value)) {
-            part.insert(field.to_owned(), value.clone());
+            part.insert((*field).to_owned(), value.clone());
         }
     }
     Value::Object(part)

@@ -57,6 +57,10 @@ impl Controller {
 
     /// All indexes must be complete before the first call: absence is acted upon.
     pub async fn reconcile(&self, key: ObjectKey) -> Result<Action, RequestError> {
+        // Of what can't be decoded nobody knows what to do about it: an event tells when it can.
+        if self.shadows.is_unreadable(&key) || self.pods.is_unreadable(&key) {
+            return Ok(Action::Await);
+        }
         let (shadow, pod) = (self.shadows.get(&key), self.pods.get(&key));
         let (shadow, pod) = (shadow.as_deref(), pod.as_deref());
         self.take_note(&key, shadow, pod);

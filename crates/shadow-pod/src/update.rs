@@ -7,10 +7,8 @@ use serde_json::{Value, json};
 use spillway_api::quantity::Quantity;
 use spillway_api::raw_pod::str_of;
 use spillway_api::well_known::{annotation, field_manager};
-use spillway_api::{RawObject, RawPod};
+use spillway_api::{RawObject, RawPod, live};
 use spillway_operator::managed;
-
-const CONTAINER_LISTS: [&str; 2] = ["initContainers", "containers"];
 
 /// Strategic merge patches, each for a resource of its own, to be sent in this order.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -72,10 +70,10 @@ fn ephemeral_containers(wanted: &RawPod, now: &RawPod) -> Option<Value> {
 /// What the ShadowPod says of resources and the pod does not; what only the pod says was put there by this cluster.
 fn resize(wanted: &RawPod, now: &RawPod) -> Option<Value> {
     let mut spec = RawObject::new();
-    for field in CONTAINER_LISTS {
+    for field in live::CONTAINERS {
         let changes: Vec<_> = pairs(wanted, now, field).filter_map(|(wanted, now)| resized(wanted, now)).collect();
         if !changes.is_empty() {
-            spec.insert(field.to_owned(), json!(changes));
+            spec.insert((*field).to_owned(), json!(changes));
         }
     }
     if let Some(change) = resources(wanted.spec.get("resources"), now.spec.get("resources")) {
@@ -85,19 +83,8 @@ fn resize(wanted: &RawPod, now: &RawPod) -> Option<Value> {
 }
 
 fn resized(wanted: &Value, now: &Value) -> Option<Value> {
-    let mut change = RawObject::new();
-    if let Some(resources) = resources(wanted.get("resources"), now.get("resources")) {
-        change.insert("resources".to_owned(), resources);
-    }
-    let policy = wanted.get("resizePolicy").filter(|policy| policy.as_array().is_some_and(|list| !list.is_empty()));
-    if let Some(policy) = policy.filter(|policy| now.get("resizePolicy") != Some(policy)) {
-        change.insert("resizePolicy".to_owned(), policy.clone());
-    }
-    if change.is_empty() {
-        return None;
-    }
-    change.insert("name".to_owned(), json!(name(wanted)));
-    Some(Value::Object(change))
+    let resources = resources(wanted.get("resources"), now.get("resources"))?;
+    Some(json!({"name": name(wanted), "resources": resources}))
 }
 
 fn resources(wanted: Option<&Value>, now: Option<&Value>) -> Option<Value> {
@@ -134,10 +121,10 @@ fn in_place(wanted: &RawPod, now: &RawPod) -> Option<Value> {
         }
     }
     let mut spec = RawObject::new();
-    for field in CONTAINER_LISTS {
+    for field in live::CONTAINERS {
         let images: Vec<_> = pairs(wanted, now, field).filter_map(|(wanted, now)| new_image(wanted, now)).collect();
         if !images.is_empty() {
-            spec.insert(field.to_owned(), json!(images));
+            spec.insert((*field).to_owned(), json!(images));
         }
     }
     if let Some(deadline) = earlier_deadline(wanted, now) {

@@ -46,7 +46,7 @@ fn ephemeral_containers_are_only_ever_added() {
                                 json!({"requests": {"cpu": "1"}, "limits": {"memory": "1Gi"}}), json!({"requests": {"cpu": "2"}}))]
 #[case::added(json!({"limits": {"cpu": "2"}}), json!({}), json!({"limits": {"cpu": "2"}}))]
 fn resources_are_resized_to_what_the_shadow_says(#[case] wanted: Value, #[case] now: Value, #[case] change: Value) {
-    for list in CONTAINER_LISTS {
+    for list in live::CONTAINERS.iter().copied() {
         let container = |resources: &Value| json!({list: [{"name": "c", "resources": resources}, {"name": "d"}]});
         let (_, resize, pod) = changes(container(&wanted), container(&now));
         let expected =

@@ -1,7 +1,11 @@
 //! The pods of the virtual node.
 
 pub mod controller;
+mod creation;
 pub mod digest;
+pub mod fields;
 pub mod forge;
+pub mod packed;
 pub mod plan;
 pub mod status;
+pub mod writes;

@@ -5,12 +5,15 @@
 
 mod crds;
 mod enforcement;
+mod fields;
 mod kills;
 mod metrics;
 mod node;
 mod partition;
 mod pods;
 mod recreation;
+mod status;
+mod updates;
 mod watches;
 
 use std::sync::LazyLock;

@@ -42,6 +42,7 @@ async fn three_hundred_watches_all_see_an_event() -> Result<()> {
                 metrics: metrics.clone(),
                 kicks: Kicks::default(),
                 synced,
+                on_refusal: None,
             };
             let api = Api::namespaced(lease.client.clone(), &namespace.name);
             let (saw, told, stop) = (saw.clone(), told.clone(), stop.clone());
