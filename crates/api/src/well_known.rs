@@ -166,6 +166,8 @@ pub mod annotation {
     /// On a virtual node: which labels, annotations and taints virtual-kubelet put on it, as JSON, so that what its
     /// VirtualNode no longer has can be taken away again, and nothing else is.
     pub const NODE_APPLIED: &str = "offloading.spillway.dev/applied";
+    /// On the Deployment of shadow-pod: `true` lets it be uninstalled while pods of other clusters run, and removes them.
+    pub const FORCE_UNINSTALL: &str = "offloading.spillway.dev/force-uninstall";
 }
 
 /// Taints of virtual nodes.

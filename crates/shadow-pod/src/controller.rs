@@ -1,95 +1,116 @@
 //! Carries out the plan: the only place with a client.
 
+mod create;
+mod release;
+mod update;
+
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, TestOperation};
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
-use kube::{Client, ResourceExt};
+use kube::Client;
+use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 use spillway_api::RawPod;
 use spillway_api::offloading::{ShadowPod, ShadowPodPhase, ShadowPodStatus};
-use spillway_api::well_known::{field_manager, finalizer};
-use spillway_operator::error::{RequestError, found, is_conflict, is_not_found, only, settled, while_trying, words};
-use spillway_operator::{Action, Categorised, Category, Index, ObjectKey};
+use spillway_api::raw_pod::str_of;
+use spillway_api::well_known::field_manager;
+use spillway_operator::error::{RequestError, settled, while_trying};
+use spillway_operator::patience::Patience;
+use spillway_operator::{Action, Index, ObjectKey};
 
-use crate::digest::{PodDigest, ShadowDigest};
-use crate::forge;
-use crate::plan::{Step, plan};
+use crate::digest::{NodeDigest, PodDigest, ShadowDigest};
+use crate::lives::Lives;
+use crate::plan::{Circumstances, Step, plan};
 
 pub struct Controller {
-    pub client: Client,
-    pub shadows: Arc<Index<ShadowDigest>>,
-    pub pods: Arc<Index<PodDigest>>,
+    client: Client,
+    shadows: Arc<Index<ShadowDigest>>,
+    pods: Arc<Index<PodDigest>>,
+    /// Only where pods of lost nodes are not waited for.
+    nodes: Option<Arc<Index<NodeDigest>>>,
+    lives: Lives,
+    refused_creations: Patience,
+    refused_updates: Patience,
 }
 
 impl Controller {
-    /// Both indexes must be complete before the first call: absence is acted upon.
+    pub fn new(
+        client: Client,
+        shadows: Arc<Index<ShadowDigest>>,
+        pods: Arc<Index<PodDigest>>,
+        nodes: Option<Arc<Index<NodeDigest>>>,
+    ) -> Self {
+        let patience = || Patience::new(Duration::from_secs(1), Duration::from_secs(30));
+        Self {
+            client,
+            shadows,
+            pods,
+            nodes,
+            lives: Lives::default(),
+            refused_creations: patience(),
+            refused_updates: patience(),
+        }
+    }
+
+    /// All indexes must be complete before the first call: absence is acted upon.
     pub async fn reconcile(&self, key: ObjectKey) -> Result<Action, RequestError> {
+        // Of what can't be decoded nobody knows what to do about it: an event tells when it can.
+        if self.shadows.is_unreadable(&key) || self.pods.is_unreadable(&key) {
+            return Ok(Action::Await);
+        }
         let (shadow, pod) = (self.shadows.get(&key), self.pods.get(&key));
-        let shadow = shadow.as_deref();
-        match (plan(shadow, pod.as_deref(), Timestamp::now()), shadow) {
-            (Step::Wait(delay), _) => return Ok(Action::LookAgain(delay)),
-            (Step::DeletePod { uid, grace_seconds }, _) => self.delete_pod(&key, uid, grace_seconds).await?,
-            (Step::ReleasePod { uid }, _) => self.release_pod(&key, &uid).await?,
-            (Step::ReleaseOrphan { uid, owner }, _) => self.release_orphan(&key, &uid, &owner).await?,
-            (Step::CreatePod, Some(shadow)) => self.create_pod(&key, shadow).await?,
-            (Step::ReleaseShadow, Some(shadow)) => self.set_guard(&key, shadow, false).await?,
-            (Step::GuardShadow, Some(shadow)) => self.set_guard(&key, shadow, true).await?,
-            (Step::WriteStatus(status), Some(shadow)) => self.write_status(&key, &shadow.uid, &status).await?,
-            (Step::Nothing, _) | (_, None) => {}
-        }
-        Ok(Action::Await)
-    }
-
-    async fn create_pod(&self, key: &ObjectKey, shadow: &ShadowDigest) -> Result<(), RequestError> {
-        let pod = match &shadow.pod {
-            Some(pod) => pod.clone(),
-            None => {
-                let read =
-                    found(self.shadows_in(key).get(&key.name).await).map_err(while_trying("read the ShadowPod"))?;
-                match read.filter(|read| read.uid().as_ref() == Some(&shadow.uid)) {
-                    Some(read) => forge::pod(&read),
-                    None => return Ok(()), // deleted meanwhile: its event is on the way
-                }
-            }
+        let (shadow, pod) = (shadow.as_deref(), pod.as_deref());
+        self.take_note(&key, shadow, pod);
+        let update_waits = self.update_pause(&key, shadow, pod);
+        let around = Circumstances {
+            now: Timestamp::now(),
+            node_is_lost: pod.is_some_and(|pod| self.is_on_a_lost_node(pod)),
+            update_waits: update_waits.is_some(),
         };
-        match self.pods_in(key).create(&params(), &pod).await {
-            Ok(created) => {
-                tracing::info!(%key, uid = created.uid(), recreation = shadow.status.pod_uid.is_some(), "pod created");
-                // It can't go without this controller, which holds its finalizer: no removal can have been missed.
-                if let Some(digest) = crate::digest::pod(created) {
-                    self.pods.insert_absent(key.clone(), digest);
-                }
-                Ok(())
+        let step = plan(shadow, pod, around);
+        match (step, shadow, pod) {
+            (Step::Wait(delay), ..) => return Ok(Action::LookAgain(delay)),
+            (Step::CreatePod, Some(shadow), _) => return self.create_pod(&key, shadow, around.now).await,
+            (Step::UpdatePod, Some(shadow), Some(pod)) => return self.update_pod(&key, shadow, pod).await,
+            (Step::AdoptPod { uid }, Some(shadow), _) => self.adopt_pod(&key, &uid, shadow).await?,
+            (Step::DeletePod { uid, grace_seconds }, ..) => self.delete_pod(&key, uid, grace_seconds).await?,
+            (Step::DeleteOrphan { uid, origin_uid }, ..) => self.delete_orphan(&key, uid, origin_uid).await?,
+            (Step::ReleasePod { uid }, ..) => self.release_pod(&key, &uid).await?,
+            (Step::ReleaseOrphan { uid, owner, origin_uid }, ..) => {
+                self.release_orphan(&key, &uid, &owner, origin_uid).await?;
             }
-            Err(error) if is_conflict(&error) => self.name_taken(key, shadow, error).await,
-            Err(error) => {
-                if error.category() == Category::Permanent {
-                    self.report(key, shadow, "PodRefused", words(&error)).await?;
-                }
-                Err(while_trying("create the pod")(error))
+            (Step::ReleaseShadow, Some(shadow), _) => self.set_guard(&key, shadow, false).await?,
+            (Step::GuardShadow, Some(shadow), _) => self.set_guard(&key, shadow, true).await?,
+            (Step::WriteStatus(status), Some(shadow), _) => self.write_status(&key, shadow, &status).await?,
+            (Step::Nothing, ..) | (_, None, _) | (_, _, None) => {}
+        }
+        Ok(update_waits.map_or(Action::Await, Action::LookAgain))
+    }
+
+    /// What is remembered besides the indexes.
+    fn take_note(&self, key: &ObjectKey, shadow: Option<&ShadowDigest>, pod: Option<&PodDigest>) {
+        if shadow.is_none() {
+            self.lives.forget(key);
+            self.refused_creations.forget(key);
+            self.refused_updates.forget(key);
+        }
+        match pod {
+            Some(pod) if pod.is_ready => self.lives.ready(key),
+            Some(PodDigest { last_status: Some(status), .. }) => {
+                let words = [str_of(status, "reason"), str_of(status, "message")];
+                let words: Vec<_> = words.into_iter().filter(|text| !text.is_empty()).collect();
+                self.lives.ending(key, &words.join(": "));
             }
+            _ => {}
         }
     }
 
-    /// The name is in use: by our own pod that the watch has not shown yet, or by one that is none of ours.
-    async fn name_taken(&self, key: &ObjectKey, shadow: &ShadowDigest, error: kube::Error) -> Result<(), RequestError> {
-        let there = found(self.pods_in(key).get(&key.name).await).map_err(while_trying("read the pod of that name"))?;
-        match there.map(|pod| crate::digest::pod(pod).map(|pod| pod.owner)) {
-            Some(Some(owner)) if owner == shadow.uid => Ok(()),
-            // Of a former ShadowPod and on its way out, or gone already, or a conflict about something else.
-            Some(Some(_)) | None => Err(while_trying("create the pod")(error)),
-            Some(None) => {
-                let message = format!(
-                    "a pod named {} that Spillway does not manage is in the way; rename or delete it",
-                    key.name
-                );
-                self.report(key, shadow, "PodNameTaken", message).await?;
-                Err(while_trying("create the pod")(error))
-            }
-        }
+    fn is_on_a_lost_node(&self, pod: &PodDigest) -> bool {
+        let (Some(nodes), Some(node)) = (&self.nodes, &pod.node) else { return false };
+        nodes.get(&ObjectKey::new("", node.as_str())).is_some_and(|node| node.is_lost)
     }
 
     /// Says on the ShadowPod why its pod is not there; once.
@@ -110,58 +131,25 @@ impl Controller {
         if status == shadow.status {
             return Ok(());
         }
-        self.write_status(key, &shadow.uid, &status).await
+        self.write_status(key, shadow, &status).await
     }
 
-    async fn delete_pod(&self, key: &ObjectKey, uid: String, grace_seconds: Option<u32>) -> Result<(), RequestError> {
-        let params = DeleteParams {
-            grace_period_seconds: grace_seconds,
-            preconditions: Some(only(uid)),
-            ..DeleteParams::default()
-        };
-        settled(self.pods_in(key).delete(&key.name, &params).await).map_err(while_trying("delete the pod"))
-    }
-
-    async fn release_pod(&self, key: &ObjectKey, uid: &str) -> Result<(), RequestError> {
-        let patch = json!({"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [finalizer::OUTCOME]}});
-        let patched =
-            self.pods_in(key).patch_metadata(&key.name, &PatchParams::default(), &Patch::Strategic(patch)).await;
-        settled(patched).map_err(while_trying("release the pod"))
-    }
-
-    /// A watch that lags behind must not let an outcome be lost: the API server is asked first.
-    async fn release_orphan(&self, key: &ObjectKey, uid: &str, owner: &str) -> Result<(), RequestError> {
-        let shadow =
-            found(self.shadows_in(key).get(&key.name).await).map_err(while_trying("look for the ShadowPod"))?;
-        match shadow {
-            Some(shadow) if shadow.uid().as_deref() == Some(owner) => Ok(()), // its event is on the way
-            _ => self.release_pod(key, uid).await,
-        }
-    }
-
-    /// Adds or takes away our finalizer. The list has no merge key, so the resource version guards the others.
-    async fn set_guard(&self, key: &ObjectKey, shadow: &ShadowDigest, guard: bool) -> Result<(), RequestError> {
-        let others = shadow.finalizers.iter().map(String::as_str).filter(|name| *name != finalizer::SHADOW_POD);
-        let finalizers: Vec<_> = others.chain(guard.then_some(finalizer::SHADOW_POD)).collect();
-        let patch = json!({"metadata": {
-            "uid": shadow.uid, "resourceVersion": shadow.resource_version, "finalizers": finalizers,
-        }});
-        let patched =
-            self.shadows_in(key).patch_metadata(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await;
-        match patched {
-            Err(error) if is_not_found(&error) => Ok(()),
-            patched => patched.map(drop).map_err(while_trying("change the finalizers of the ShadowPod")),
-        }
-    }
-
-    async fn write_status(&self, key: &ObjectKey, uid: &str, status: &ShadowPodStatus) -> Result<(), RequestError> {
+    async fn write_status(
+        &self,
+        key: &ObjectKey,
+        shadow: &ShadowDigest,
+        status: &ShadowPodStatus,
+    ) -> Result<(), RequestError> {
         // A merge patch of a custom resource's status ignores the UID; only a test keeps the outcome of a former life away
         // from a new ShadowPod of the same name. The status has one writer, so it is replaced whole.
-        let patch = [
-            PatchOperation::Test(TestOperation { path: pointer(["metadata", "uid"]), value: json!(uid) }),
-            PatchOperation::Add(AddOperation { path: pointer(["status"]), value: json!(status) }),
-        ];
-        let patch = Patch::Json::<()>(json_patch::Patch(patch.into()));
+        let mut patch = vec![test(["metadata", "uid"], json!(shadow.uid))];
+        // From one pod to the next, counts are carried on from the status that is known here: it must be the latest then.
+        let between_pods = status.pod_uid != shadow.status.pod_uid && status.recreations > 0;
+        if between_pods || status.reason.is_some() {
+            patch.push(test(["metadata", "resourceVersion"], json!(shadow.resource_version)));
+        }
+        patch.push(PatchOperation::Add(AddOperation { path: pointer(["status"]), value: json!(status) }));
+        let patch = Patch::Json::<()>(json_patch::Patch(patch));
         let patched = self.shadows_in(key).patch_status(&key.name, &PatchParams::default(), &patch).await;
         settled(patched).map_err(while_trying("write the status of the ShadowPod"))
     }
@@ -179,6 +167,11 @@ fn pointer<const N: usize>(path: [&str; N]) -> PointerBuf {
     PointerBuf::from_tokens(path)
 }
 
-fn params() -> PostParams {
-    PostParams { field_manager: Some(field_manager::SHADOW_POD.to_owned()), ..PostParams::default() }
+fn test<const N: usize>(path: [&str; N], value: serde_json::Value) -> PatchOperation {
+    PatchOperation::Test(TestOperation { path: pointer(path), value })
+}
+
+/// By the name under which the API server notes what of a pod is ours.
+fn patch_params() -> PatchParams {
+    PatchParams { field_manager: Some(field_manager::SHADOW_POD.to_owned()), ..PatchParams::default() }
 }

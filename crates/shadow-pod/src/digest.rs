@@ -1,12 +1,14 @@
-//! What the indexes keep of ShadowPods and of their pods.
+//! What the indexes keep of ShadowPods, of their pods and of nodes.
 
 use jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::Value;
 use spillway_api::offloading::{ShadowPod, ShadowPodStatus};
 use spillway_api::raw_pod::str_of;
-use spillway_api::well_known::{annotation, finalizer};
-use spillway_api::{RawObject, RawPod};
+use spillway_api::well_known::{annotation, finalizer, label};
+use spillway_api::{RawObject, RawPod, k8s};
+
+use crate::forge;
 
 /// What is kept of a ShadowPod.
 #[derive(Clone, Debug, Default)]
@@ -16,9 +18,15 @@ pub struct ShadowDigest {
     pub generation: Option<i64>,
     pub finalizers: Vec<String>,
     pub deletion: Option<ShadowDeletion>,
+    /// The local pod that it stands for.
+    pub origin_uid: Option<String>,
     pub status: ShadowPodStatus,
+    /// The digest of what its pod should carry of that which may change while it runs.
+    pub live: String,
+    /// Whether a pod that was disrupted after it had started is to end as Failed.
+    pub fails_on_disruption: bool,
     /// The pod to create. Only kept until one was created: later it is read again when it is needed.
-    pub pod: Option<RawPod>,
+    pub pod: Option<Box<RawPod>>,
 }
 
 /// That a ShadowPod is to go, and how long its pod has to end.
@@ -35,35 +43,64 @@ impl ShadowDigest {
     pub fn has_finalizer(&self) -> bool {
         self.finalizers.iter().any(|name| name == finalizer::SHADOW_POD)
     }
+
+    /// Its pod names it as owner; or names no owner any more, and was made for the same local pod.
+    pub fn owns(&self, pod: &PodDigest) -> bool {
+        if pod.is_orphan() {
+            pod.origin_uid.is_some() && pod.origin_uid == self.origin_uid
+        } else {
+            pod.owner == self.uid
+        }
+    }
+
+    /// Names what it asks for: what was refused in one version may be tried again in the next.
+    pub fn version(&self) -> String {
+        self.generation.unwrap_or_default().to_string()
+    }
 }
 
 pub fn shadow(shadow: ShadowPod) -> ShadowDigest {
-    let grace = shadow.annotations().get(annotation::DELETION_GRACE_SECONDS).and_then(|value| value.parse().ok());
+    let annotations = shadow.annotations();
+    let grace = annotations.get(annotation::DELETION_GRACE_SECONDS).and_then(|value| value.parse().ok());
     let status = shadow.status.clone().unwrap_or_default();
-    let created = status.pod_uid.is_some();
+    let created = status.pod_uid.is_some() || status.recreations > 0;
     ShadowDigest {
         uid: shadow.uid().unwrap_or_default(),
         resource_version: shadow.resource_version().unwrap_or_default(),
         generation: shadow.metadata.generation,
         finalizers: shadow.finalizers().to_vec(),
         deletion: shadow.metadata.deletion_timestamp.is_some().then_some(ShadowDeletion { grace_seconds: grace }),
+        origin_uid: annotations.get(annotation::ORIGIN_UID).cloned(),
         status,
-        pod: (!created).then(|| crate::forge::pod(&shadow)),
+        live: forge::live_digest(&shadow),
+        fails_on_disruption: annotations.get(annotation::ON_DISRUPTION).map(String::as_str)
+            == Some(annotation::ON_DISRUPTION_FAIL),
+        pod: (!created).then(|| Box::new(forge::pod(&shadow))),
     }
 }
 
-/// What is kept of a pod that belongs to a ShadowPod.
+/// What is kept of a pod that belongs to a ShadowPod, or did.
 #[derive(Clone, Debug, Default)]
 pub struct PodDigest {
     pub uid: String,
-    /// The UID of the ShadowPod that controls it.
+    /// The UID of the ShadowPod that controls it; empty if none does (any more).
     pub owner: String,
+    /// The local pod that it was made for.
+    pub origin_uid: Option<String>,
     pub has_finalizer: bool,
     pub deletion: Option<PodDeletion>,
+    /// It had not ended, as far as the API server knew, when its deletion was asked for.
+    pub deleted_alive: bool,
     pub restart_policy: String,
-    pub scheduled: bool,
+    /// The grace that it asks for itself.
+    pub own_grace: Option<u32>,
+    /// Where it was bound to.
+    pub node: Option<String>,
     pub created: Timestamp,
     pub phase: String,
+    pub is_ready: bool,
+    /// The digest of what was last carried over to it.
+    pub live: Option<String>,
     /// The whole status, kept only of a pod that has ended or is ending.
     pub last_status: Option<RawObject>,
 }
@@ -77,32 +114,69 @@ pub struct PodDeletion {
 
 impl PodDigest {
     pub fn has_ended(&self) -> bool {
-        self.phase == "Succeeded" || self.phase == "Failed"
+        has_ended(&self.phase)
+    }
+
+    pub fn is_orphan(&self) -> bool {
+        self.owner.is_empty()
     }
 }
 
-/// `None` for a pod that no ShadowPod controls, whatever its labels say.
-pub fn pod(pod: RawPod) -> Option<PodDigest> {
-    let owner =
-        pod.owner_references().iter().find(|owner| owner.controller == Some(true) && owner.kind == "ShadowPod")?;
+fn has_ended(phase: &str) -> bool {
+    matches!(phase, "Succeeded" | "Failed")
+}
+
+/// `before` is what was known of the pod of that name until now. `None` for a pod that is none of ours: no ShadowPod
+/// controls it, it never was known as ours, and it lacks one of the marks that only our own pods carry together.
+pub fn pod(pod: RawPod, before: Option<&PodDigest>) -> Option<PodDigest> {
+    let mut owners = pod.owner_references().iter();
+    let owner = owners.find(|owner| owner.controller == Some(true) && owner.kind == "ShadowPod");
+    let owner = owner.map(|owner| owner.uid.clone()).unwrap_or_default();
+    let uid = pod.uid().unwrap_or_default();
+    let before = before.filter(|before| before.uid == uid);
+    if owner.is_empty() && !is_marked_as_ours(&pod) && before.is_none() {
+        return None;
+    }
     let deletion = pod.metadata.deletion_timestamp.as_ref().map(|at| {
         let grace_seconds = pod.metadata.deletion_grace_period_seconds.unwrap_or(0);
         let asked = at.0 - jiff::SignedDuration::from_secs(grace_seconds);
         PodDeletion { grace_seconds, requested: asked }
     });
     let phase = pod.status_str("phase").to_owned();
-    let ending = deletion.is_some() || phase == "Succeeded" || phase == "Failed";
+    let ended = has_ended(&phase);
+    // The API server leaves no grace to a pod that has ended: one that has any was alive when its deletion was asked for.
+    let seen_alive = deletion.is_some_and(|deletion| deletion.grace_seconds > 0 || !ended);
+    let known_alive = before.is_some_and(|before| before.deleted_alive);
+    let node = pod.spec_str("nodeName");
+    let grace = pod.spec.get("terminationGracePeriodSeconds").and_then(Value::as_u64);
     Some(PodDigest {
-        uid: pod.uid().unwrap_or_default(),
-        owner: owner.uid.clone(),
-        has_finalizer: pod.finalizers().iter().any(|name| name == finalizer::OUTCOME),
+        uid,
+        owner,
+        origin_uid: pod.annotations().get(annotation::ORIGIN_UID).cloned(),
+        has_finalizer: has_our_finalizer(&pod),
         deletion,
+        deleted_alive: seen_alive || known_alive,
         restart_policy: pod.spec_str("restartPolicy").to_owned(),
-        scheduled: !pod.spec_str("nodeName").is_empty(),
+        own_grace: grace.and_then(|seconds| u32::try_from(seconds).ok()),
+        node: (!node.is_empty()).then(|| node.to_owned()),
         created: pod.metadata.creation_timestamp.as_ref().map(|at| at.0).unwrap_or_default(),
+        is_ready: has_condition(&pod.status, "Ready"),
+        live: pod.annotations().get(annotation::LIVE_DIGEST).cloned(),
         phase,
-        last_status: ending.then_some(pod.status),
+        last_status: (deletion.is_some() || ended).then_some(pod.status),
     })
+}
+
+/// Each of these alone may stand on anyone's pod; all together they are what [`forge::pod`] writes.
+fn is_marked_as_ours(pod: &RawPod) -> bool {
+    let managed_by = pod.labels().get(label::MANAGED_BY).map(String::as_str);
+    has_our_finalizer(pod)
+        && managed_by == Some(label::MANAGED_BY_SHADOW_POD)
+        && pod.labels().contains_key(label::ORIGIN)
+}
+
+fn has_our_finalizer(pod: &RawPod) -> bool {
+    pod.finalizers().iter().any(|name| name == finalizer::OUTCOME)
 }
 
 /// Whether a status holds this condition with status True.
@@ -114,3 +188,19 @@ pub fn has_condition(status: &RawObject, kind: &str) -> bool {
         .filter_map(Value::as_object)
         .any(|condition| str_of(condition, "type") == kind && str_of(condition, "status") == "True")
 }
+
+/// What is kept of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeDigest {
+    /// Its kubelet is not heard of, or says itself that it can't work.
+    pub is_lost: bool,
+}
+
+pub fn node(node: &k8s::Node) -> NodeDigest {
+    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let ready = conditions.filter(|condition| condition.type_ == "Ready").any(|ready| ready.status == "True");
+    NodeDigest { is_lost: !ready }
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,39 +2,64 @@
 
 use kube::ResourceExt;
 use kube::api::ObjectMeta;
-use spillway_api::RawPod;
 use spillway_api::k8s::OwnerReference;
 use spillway_api::offloading::ShadowPod;
 use spillway_api::well_known::{annotation, finalizer, label};
+use spillway_api::{RawPod, live};
 
-/// The pod that a ShadowPod asks for. The spec passes through as it is, fields that this build does not know included.
+/// A pod can't be created with these, they are only ever added to one.
+const EPHEMERAL_CONTAINERS: &str = "ephemeralContainers";
+
+/// Notes on a ShadowPod that are not for its pod.
+const NOT_FOR_THE_POD: &[&str] = &[annotation::DELETION_GRACE_SECONDS, annotation::LIVE_DIGEST];
+
+/// The pod to create for a ShadowPod. What can only be added to a living pod is missing, and its live digest says so.
 pub fn pod(shadow: &ShadowPod) -> RawPod {
+    let mut spec = shadow.spec.pod.clone();
+    spec.remove(EPHEMERAL_CONTAINERS);
+    let live = live::digest(shadow.labels(), shadow.annotations(), &spec);
+    RawPod { spec, ..marked(shadow, live) }
+}
+
+/// The pod that a ShadowPod asks for, as it should be once everything was carried over.
+pub fn wanted(shadow: &ShadowPod) -> RawPod {
+    RawPod { spec: shadow.spec.pod.clone(), ..marked(shadow, live_digest(shadow)) }
+}
+
+/// The digest that the pod carries once everything was carried over.
+pub fn live_digest(shadow: &ShadowPod) -> String {
+    live::digest(shadow.labels(), shadow.annotations(), &shadow.spec.pod)
+}
+
+/// A pod without a spec. (The spec passes through as it is, fields that this build does not know included.)
+fn marked(shadow: &ShadowPod, live: String) -> RawPod {
     let mut labels = shadow.labels().clone();
     labels.insert(label::MANAGED_BY.to_owned(), label::MANAGED_BY_SHADOW_POD.to_owned());
     let mut annotations = shadow.annotations().clone();
-    annotations.remove(annotation::DELETION_GRACE_SECONDS);
+    annotations.retain(|key, _| !NOT_FOR_THE_POD.contains(&key.as_str()));
+    annotations.insert(annotation::LIVE_DIGEST.to_owned(), live);
     RawPod {
         metadata: ObjectMeta {
             name: shadow.metadata.name.clone(),
             namespace: shadow.metadata.namespace.clone(),
             labels: Some(labels),
             annotations: Some(annotations),
-            owner_references: Some(vec![owner(shadow)]),
+            owner_references: Some(vec![owner(&shadow.name_any(), &shadow.uid().unwrap_or_default())]),
             // Set at birth: a pod must never be able to vanish before its outcome is recorded.
             finalizers: Some(vec![finalizer::OUTCOME.to_owned()]),
             ..ObjectMeta::default()
         },
-        spec: shadow.spec.pod.clone(),
         ..RawPod::default()
     }
 }
 
-fn owner(shadow: &ShadowPod) -> OwnerReference {
+/// The reference by which a pod belongs to a ShadowPod.
+pub fn owner(name: &str, uid: &str) -> OwnerReference {
     OwnerReference {
         api_version: <ShadowPod as kube::Resource>::api_version(&()).into_owned(),
         kind: <ShadowPod as kube::Resource>::kind(&()).into_owned(),
-        name: shadow.name_any(),
-        uid: shadow.uid().unwrap_or_default(),
+        name: name.to_owned(),
+        uid: uid.to_owned(),
         controller: Some(true),
         block_owner_deletion: None,
     }
@@ -43,19 +68,24 @@ fn owner(shadow: &ShadowPod) -> OwnerReference {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
-    #[test]
-    fn a_field_that_this_build_does_not_know_survives() {
-        let shadow: ShadowPod = serde_json::from_value(json!({
+    fn shadow(spec: Value) -> ShadowPod {
+        serde_json::from_value(json!({
             "apiVersion": "offloading.liqo.io/v1beta1", "kind": "ShadowPod",
             "metadata": {"name": "web", "namespace": "shop-rome", "uid": "u1",
                          "labels": {"offloading.liqo.io/origin": "rome", "app": "web"},
                          "annotations": {"offloading.spillway.dev/origin-uid": "l1",
+                                         "offloading.spillway.dev/live-digest": "of the consumer",
                                          "offloading.spillway.dev/deletion-grace-seconds": "3", "note": "kept"}},
-            "spec": {"pod": {"containers": [{"name": "c", "image": "i", "fieldOfTheFuture": {"x": 1}}]}},
+            "spec": {"pod": spec},
         }))
-        .unwrap();
+        .unwrap()
+    }
+
+    #[test]
+    fn a_field_that_this_build_does_not_know_survives() {
+        let shadow = shadow(json!({"containers": [{"name": "c", "image": "i", "fieldOfTheFuture": {"x": 1}}]}));
         let pod = serde_json::to_value(pod(&shadow)).unwrap();
         assert_eq!(
             pod,
@@ -63,7 +93,8 @@ mod tests {
                 "metadata": {
                     "name": "web", "namespace": "shop-rome",
                     "labels": {"offloading.liqo.io/origin": "rome", "app": "web", "liqo.io/managed-by": "shadowpod"},
-                    "annotations": {"offloading.spillway.dev/origin-uid": "l1", "note": "kept"},
+                    "annotations": {"offloading.spillway.dev/origin-uid": "l1", "note": "kept",
+                                    "offloading.spillway.dev/live-digest": live_digest(&shadow)},
                     "ownerReferences": [{"apiVersion": "offloading.liqo.io/v1beta1", "kind": "ShadowPod", "name": "web",
                                          "uid": "u1", "controller": true}],
                     "finalizers": ["offloading.spillway.dev/outcome"],
@@ -71,5 +102,17 @@ mod tests {
                 "spec": {"containers": [{"name": "c", "image": "i", "fieldOfTheFuture": {"x": 1}}]},
             })
         );
+    }
+
+    #[test]
+    fn ephemeral_containers_come_later_and_the_digest_tells() {
+        let debugged = shadow(json!({"containers": [], "ephemeralContainers": [{"name": "debug"}]}));
+        let created = pod(&debugged);
+        assert!(!created.spec.contains_key(EPHEMERAL_CONTAINERS));
+        assert_ne!(created.annotations()[annotation::LIVE_DIGEST], live_digest(&debugged));
+        assert_eq!(created.annotations()[annotation::LIVE_DIGEST], live_digest(&shadow(json!({"containers": []}))));
+        let wanted = wanted(&debugged);
+        assert!(wanted.spec.contains_key(EPHEMERAL_CONTAINERS));
+        assert_eq!(wanted.annotations()[annotation::LIVE_DIGEST], live_digest(&debugged));
     }
 }

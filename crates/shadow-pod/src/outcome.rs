@@ -1,12 +1,17 @@
 //! What the end of a pod means: finished for good, or disrupted and to be made again. One rule, no client, no clock.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use spillway_api::RawObject;
 use spillway_api::offloading::ShadowPodPhase;
 use spillway_api::raw_pod::str_of;
 
 use crate::digest::{PodDigest, has_condition};
+use crate::disruption::containers;
+
+/// How far the clocks of nodes and of the API server may be apart, with what rounding to seconds adds, before the order of
+/// a deletion and an exit that nobody saw happen is told wrongly.
+const CLOCKS_AGREE_WITHIN: SignedDuration = SignedDuration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -34,22 +39,40 @@ pub fn judge(pod: &PodDigest) -> Verdict {
 }
 
 fn was_disrupted(pod: &PodDigest, status: &RawObject) -> bool {
-    let deleted_before_exit = pod.deletion.is_some_and(|deletion| deletion.requested <= last_exit(status));
-    str_of(status, "reason") == "Evicted" || has_condition(status, "DisruptionTarget") || deleted_before_exit
+    if str_of(status, "reason") == "Evicted" || has_condition(status, "DisruptionTarget") {
+        return true;
+    }
+    pod.deletion.is_some_and(|deletion| pod.deleted_alive || exit_followed(deletion.requested, status))
 }
 
-/// When the last container ended, to the second. One that waits never ran, so it says nothing; but of a pod that can't tell
-/// when anything of it ended, one must assume that it was the deletion which ended it.
-fn last_exit(status: &RawObject) -> Timestamp {
-    let statuses = ["initContainerStatuses", "containerStatuses"].into_iter();
-    let containers: Vec<_> =
-        statuses.filter_map(|field| status.get(field)).filter_map(Value::as_array).flatten().collect();
-    let ended = containers.iter().filter(|container| container.pointer("/state/waiting").is_none());
+/// Whether the deletion is what ended a pod that was first seen when it had been deleted and had failed, both. Where it was
+/// seen between the two, or the API server left it a grace, that is known without this: see [`PodDigest::deleted_alive`].
+///
+/// The one time is the API server's, the other the node's. Far apart they tell the order, whatever the clocks; close
+/// together they don't, and how the containers ended must do: by the signals of a deletion, or in a way of their own.
+fn exit_followed(deletion: Timestamp, status: &RawObject) -> bool {
+    // Of a pod that can't tell when anything of it ended, one must assume that it was the deletion which ended it.
+    let Some(exit) = last_exit(status) else { return true };
+    let after = exit.duration_since(deletion);
+    if after.abs() > CLOCKS_AGREE_WITHIN { after.is_positive() } else { was_killed(status) }
+}
+
+/// When the last container ended, to the second. One that waits never ran, so it says nothing.
+fn last_exit(status: &RawObject) -> Option<Timestamp> {
+    let ended = containers(status).filter(|container| container.pointer("/state/waiting").is_none());
     let exits = ended.map(|container| {
         let finished = container.pointer("/state/terminated/finishedAt").and_then(Value::as_str);
-        finished.and_then(|text| text.parse::<Timestamp>().ok()).unwrap_or(Timestamp::MAX)
+        finished.and_then(|text| text.parse::<Timestamp>().ok())
     });
-    exits.max().unwrap_or(Timestamp::MAX)
+    exits.collect::<Option<Vec<_>>>()?.into_iter().max()
+}
+
+/// By SIGKILL or SIGTERM, and not for want of memory.
+fn was_killed(status: &RawObject) -> bool {
+    containers(status).filter_map(|container| container.pointer("/state/terminated")).any(|terminated| {
+        let code = terminated.get("exitCode").and_then(Value::as_i64);
+        matches!(code, Some(137 | 143)) && terminated.get("reason").and_then(Value::as_str) != Some("OOMKilled")
+    })
 }
 
 #[cfg(test)]
@@ -73,9 +96,15 @@ mod tests {
         }
     }
 
+    /// As it is seen after its kubelet, or whoever deletes an ended pod, has left no grace.
     fn deleted(mut pod: PodDigest, requested: &str) -> PodDigest {
-        pod.deletion = Some(PodDeletion { grace_seconds: 30, requested: requested.parse().unwrap() });
+        pod.deletion = Some(PodDeletion { grace_seconds: 0, requested: requested.parse().unwrap() });
         pod
+    }
+
+    fn exited(code: i64, reason: &str) -> PodDigest {
+        let terminated = json!({"finishedAt": EXIT, "exitCode": code, "reason": reason});
+        pod("Never", "Failed", json!({"containerStatuses": [{"state": {"terminated": terminated}}]}))
     }
 
     const SUCCEEDED: Verdict = Verdict::Finished(ShadowPodPhase::Succeeded);
@@ -118,12 +147,38 @@ mod tests {
         assert_eq!(judge(&pod("Never", "Failed", status)), FAILED);
     }
 
+    /// The clocks may lie: what was seen does not.
     #[rstest]
-    #[case("2026-01-01T12:00:29Z", Verdict::Disrupted)]
-    #[case("2026-01-01T12:00:30Z", Verdict::Disrupted)]
-    #[case("2026-01-01T12:00:31Z", FAILED)]
-    fn a_deletion_before_the_exit_is_a_disruption_one_after_it_is_not(#[case] asked: &str, #[case] verdict: Verdict) {
-        assert_eq!(judge(&deleted(pod("Never", "Failed", json!({})), asked)), verdict);
+    #[case("2026-01-01T11:00:00Z")]
+    #[case("2026-01-01T12:00:30Z")]
+    #[case("2026-01-01T13:00:00Z")]
+    fn one_that_was_seen_alive_after_its_deletion_was_disrupted_whatever_the_clocks_say(#[case] asked: &str) {
+        for code in [1, 143] {
+            let pod = PodDigest { deleted_alive: true, ..deleted(exited(code, "Error"), asked) };
+            assert_eq!(judge(&pod), Verdict::Disrupted);
+        }
+    }
+
+    #[rstest]
+    #[case::long_after_the_deletion("2026-01-01T12:00:24Z", 1, "Error", Verdict::Disrupted)]
+    #[case::long_before_it("2026-01-01T12:00:36Z", 1, "Error", FAILED)]
+    #[case::long_before_it_though_killed("2026-01-01T12:00:36Z", 137, "Error", FAILED)]
+    #[case::close_and_by_itself("2026-01-01T12:00:29Z", 1, "Error", FAILED)]
+    #[case::close_and_by_itself_on_a_node_whose_clock_is_behind("2026-01-01T12:00:33Z", 1, "Error", FAILED)]
+    #[case::close_and_killed("2026-01-01T12:00:29Z", 137, "Error", Verdict::Disrupted)]
+    #[case::close_and_killed_on_a_node_whose_clock_is_behind("2026-01-01T12:00:33Z", 143, "Error", Verdict::Disrupted)]
+    #[case::close_and_out_of_memory("2026-01-01T12:00:29Z", 137, "OOMKilled", FAILED)]
+    fn of_what_was_not_seen_clocks_tell_if_far_apart_and_else_signals(
+        #[case] asked: &str,
+        #[case] code: i64,
+        #[case] reason: &str,
+        #[case] verdict: Verdict,
+    ) {
+        assert_eq!(judge(&deleted(exited(code, reason), asked)), verdict);
+        let onfailure = PodDigest { restart_policy: "OnFailure".into(), ..exited(code, reason) };
+        assert_eq!(judge(&deleted(onfailure, asked)), verdict);
+        let always = PodDigest { restart_policy: "Always".into(), ..exited(code, reason) };
+        assert_eq!(judge(&deleted(always, asked)), Verdict::Disrupted, "always means always");
     }
 
     #[test]

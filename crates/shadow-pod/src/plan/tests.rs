@@ -1,14 +1,19 @@
 use super::*;
 use crate::digest::{PodDeletion, ShadowDeletion};
+use rstest::rstest;
 use serde_json::json;
 use spillway_api::well_known::finalizer;
 
-fn now() -> Timestamp {
-    "2026-01-01T00:00:01Z".parse().unwrap()
+fn at(now: &str) -> Circumstances {
+    Circumstances { now: now.parse().unwrap(), node_is_lost: false, update_waits: false }
 }
 
-fn later() -> Timestamp {
-    "2026-01-01T00:00:02Z".parse().unwrap()
+fn now() -> Circumstances {
+    at("2026-01-01T00:00:01Z")
+}
+
+fn later() -> Circumstances {
+    at("2026-01-01T00:00:02Z")
 }
 
 fn shadow() -> ShadowDigest {
@@ -16,6 +21,8 @@ fn shadow() -> ShadowDigest {
         uid: "s1".into(),
         generation: Some(1),
         finalizers: vec![finalizer::SHADOW_POD.into()],
+        origin_uid: Some("l1".into()),
+        live: "live".into(),
         ..ShadowDigest::default()
     }
 }
@@ -24,9 +31,12 @@ fn running() -> PodDigest {
     PodDigest {
         uid: "p1".into(),
         owner: "s1".into(),
+        origin_uid: Some("l1".into()),
         has_finalizer: true,
         restart_policy: "Always".into(),
-        scheduled: true,
+        own_grace: Some(30),
+        node: Some("n1".into()),
+        live: Some("live".into()),
         phase: "Running".into(),
         created: Timestamp::from_second(1_767_225_600).unwrap(), // midnight, 2026-01-01
         ..PodDigest::default()
@@ -45,7 +55,7 @@ fn ended(policy: &str, phase: &str) -> PodDigest {
 
 fn deleted(pod: PodDigest, grace_seconds: i64) -> PodDigest {
     let requested = "2025-12-31T23:59:00Z".parse().unwrap();
-    PodDigest { deletion: Some(PodDeletion { grace_seconds, requested }), ..pod }
+    PodDigest { deletion: Some(PodDeletion { grace_seconds, requested }), deleted_alive: !pod.has_ended(), ..pod }
 }
 
 fn deleting(grace_seconds: Option<u32>) -> ShadowDigest {
@@ -62,6 +72,10 @@ fn seen(uid: &str, phase: ShadowPodPhase) -> ShadowPodStatus {
 
 fn release() -> Step {
     Step::ReleasePod { uid: "p1".into() }
+}
+
+fn clearance(owner: &str) -> Step {
+    Step::ReleaseOrphan { uid: "p1".into(), owner: owner.into(), origin_uid: Some("l1".into()) }
 }
 
 #[test]
@@ -130,7 +144,7 @@ fn a_pod_deleted_by_someone_else_keeps_its_grace_and_is_let_go_at_its_end() {
     assert_eq!(plan(Some(&shadow()), Some(&deleted(running(), 30)), now()), Step::Nothing, "it may still succeed");
     assert_eq!(plan(Some(&shadow()), Some(&deleted(ended("Never", "Failed"), 30)), now()), release());
     assert_eq!(plan(Some(&shadow()), Some(&deleted(running(), 0)), now()), release(), "forced");
-    let unscheduled = PodDigest { scheduled: false, phase: "Pending".into(), ..running() };
+    let unscheduled = PodDigest { node: None, phase: "Pending".into(), ..running() };
     assert_eq!(plan(Some(&shadow()), Some(&deleted(unscheduled, 30)), now()), release());
 }
 
@@ -144,6 +158,12 @@ fn deletion_takes_the_pod_first_with_the_grace_that_was_asked_for() {
     assert_eq!(plan(Some(&deleting(None)), Some(&ending), now()), Step::Nothing);
     assert_eq!(plan(Some(&deleting(Some(1))), Some(&ending), now()), delete(Some(1)), "grace may shrink");
     assert_eq!(plan(Some(&deleting(Some(60))), Some(&ending), now()), Step::Nothing, "but not grow");
+    let patient = PodDigest { has_finalizer: false, ..deleted(running(), 3600) };
+    assert_eq!(
+        plan(Some(&deleting(None)), Some(&patient), now()),
+        delete(Some(30)),
+        "its own, where another gave more"
+    );
     assert_eq!(plan(Some(&deleting(None)), None, now()), Step::ReleaseShadow);
     let released = ShadowDigest { finalizers: vec!["other".into()], ..deleting(None) };
     assert_eq!(plan(Some(&released), None, now()), Step::Nothing);
@@ -160,10 +180,159 @@ fn a_finished_or_unguarded_shadow_that_is_deleted_takes_its_pod_along() {
 fn a_pod_of_a_former_shadow_of_the_same_name_must_go_first() {
     let former = PodDigest { owner: "s0".into(), ..running() };
     assert_eq!(plan(Some(&shadow()), Some(&former), now()), Step::Nothing, "the garbage collector deletes it");
-    assert_eq!(plan(Some(&shadow()), Some(&deleted(former.clone(), 30)), now()), release());
+    assert_eq!(plan(Some(&shadow()), Some(&deleted(former.clone(), 30)), now()), clearance("s0"));
     assert_eq!(plan(Some(&deleting(None)), Some(&former), now()), Step::ReleaseShadow);
-    let orphan = Step::ReleaseOrphan { uid: "p1".into(), owner: "s0".into() };
-    assert_eq!(plan(None, Some(&deleted(former, 30)), now()), orphan);
+    assert_eq!(plan(None, Some(&deleted(former, 30)), now()), clearance("s0"));
     assert_eq!(plan(None, Some(&running()), now()), Step::Nothing);
     assert_eq!(plan(None, None, now()), Step::Nothing);
+}
+
+#[test]
+fn a_pod_that_lost_its_owner_gets_it_back_or_goes() {
+    let orphan = PodDigest { owner: String::new(), ..running() };
+    let clear = Step::DeleteOrphan { uid: "p1".into(), origin_uid: Some("l1".into()) };
+    assert_eq!(plan(None, Some(&orphan), now()), clear);
+    assert_eq!(plan(None, Some(&deleted(orphan.clone(), 30)), now()), clearance(""));
+    assert_eq!(plan(Some(&shadow()), Some(&orphan), now()), Step::AdoptPod { uid: "p1".into() });
+    let another = ShadowDigest { origin_uid: Some("l2".into()), ..shadow() };
+    assert_eq!(plan(Some(&another), Some(&orphan), now()), clear, "of a former life of that name");
+    let unmarked = ShadowDigest { origin_uid: None, ..shadow() };
+    assert_eq!(
+        plan(Some(&unmarked), Some(&PodDigest { origin_uid: None, ..orphan.clone() }), now()),
+        Step::DeleteOrphan { uid: "p1".into(), origin_uid: None }
+    );
+    assert_eq!(plan(Some(&deleting(Some(5))), Some(&orphan), now()), Step::AdoptPod { uid: "p1".into() });
+}
+
+fn with_restarts(pod: PodDigest) -> PodDigest {
+    let status = json!({"phase": pod.phase, "containerStatuses": [{"name": "main", "restartCount": 3,
+        "state": {"terminated": {"finishedAt": "2026-01-01T00:00:00Z"}}}]});
+    PodDigest { last_status: status.as_object().cloned(), ..pod }
+}
+
+#[test]
+fn restarts_of_a_lost_pod_are_counted_once_before_it_is_let_go() {
+    let lost = with_restarts(deleted(ended("Always", "Failed"), 0));
+    let first = seen("p1", ShadowPodPhase::Running);
+    let earlier = ShadowPodStatus { former_restarts: [("main".to_owned(), 2)].into(), recreations: 1, ..first.clone() };
+    for (before, recreations, former) in [
+        (ShadowPodStatus::default(), 1, 3),          // never shown
+        (first.clone(), 1, 3),                       // shown
+        (seen("p0", ShadowPodPhase::Running), 2, 3), // itself not shown, but the one before it
+        (earlier, 2, 5),
+    ] {
+        let Step::WriteStatus(counted) = plan(Some(&with_status(before.clone())), Some(&lost), now()) else {
+            panic!("a write")
+        };
+        assert_eq!(
+            (counted.recreations, counted.former_restarts["main"], &counted.pod_uid),
+            (recreations, former, &None)
+        );
+        assert_eq!(counted.phase, before.phase);
+        let counted = with_status(*counted);
+        assert_eq!(plan(Some(&counted), Some(&lost), now()), release(), "also after a crash");
+        assert_eq!(plan(Some(&counted), None, now()), Step::CreatePod);
+        let next = PodDigest { uid: "p2".into(), ..running() };
+        let Step::WriteStatus(after) = plan(Some(&counted), Some(&next), now()) else { panic!("a write") };
+        assert_eq!((after.recreations, after.former_restarts["main"]), (recreations, former));
+        assert_eq!(after.pod_uid.as_deref(), Some("p2"));
+        assert_eq!(plan(Some(&with_status(*after)), Some(&next), now()), Step::Nothing);
+    }
+    let quiet = deleted(ended("Always", "Failed"), 0);
+    assert_eq!(plan(Some(&with_status(first)), Some(&quiet), now()), release(), "nothing to count costs nothing");
+}
+
+#[rstest]
+#[case("Always")]
+#[case("OnFailure")]
+#[case("Never")]
+fn what_must_not_run_twice_fails_when_it_is_disrupted(#[case] policy: &str) {
+    let fails = ShadowDigest { fails_on_disruption: true, ..shadow() };
+    let started = |phase: &str| PodDigest {
+        restart_policy: policy.into(),
+        ..with_restarts(PodDigest { phase: phase.into(), ..running() })
+    };
+    let evicted = {
+        let mut evicted = started("Failed");
+        evicted.last_status.as_mut().unwrap().insert("reason".into(), json!("Evicted"));
+        evicted
+    };
+    for lost in [evicted.clone(), deleted(evicted.clone(), 0), deleted(started("Running"), 0)] {
+        let Step::WriteStatus(status) = plan(Some(&fails), Some(&lost), now()) else { panic!("a write") };
+        assert_eq!(status.phase, ShadowPodPhase::Failed);
+        let outcome = status.outcome.clone().unwrap();
+        assert_eq!(
+            (outcome["phase"].as_str(), crate::digest::has_condition(&outcome, "DisruptionTarget")),
+            (Some("Failed"), true)
+        );
+        let over = ShadowDigest { status: *status, ..fails.clone() };
+        assert_eq!(plan(Some(&over), None, now()), Step::Nothing, "never again");
+        let gone = if lost.deletion.is_some() { release() } else { Step::Nothing };
+        assert_eq!(plan(Some(&over), Some(&lost), now()), gone);
+    }
+    let fresh = PodDigest { restart_policy: policy.into(), phase: "Pending".into(), ..deleted(running(), 0) };
+    assert_eq!(plan(Some(&fails), Some(&fresh), now()), release(), "one that never started is made anew");
+    assert_ne!(
+        plan(Some(&shadow()), Some(&deleted(evicted, 0)), now()),
+        Step::Nothing,
+        "as is one without the annotation"
+    );
+    assert_eq!(
+        plan(Some(&fails), Some(&deleted(started("Running"), 30)), now()),
+        Step::Nothing,
+        "it may still succeed"
+    );
+}
+
+#[test]
+fn a_pod_on_a_lost_node_is_forced_only_by_policy_and_only_when_it_is_to_go() {
+    let lost = Circumstances { node_is_lost: true, ..now() };
+    let force = Step::DeletePod { uid: "p1".into(), grace_seconds: Some(0) };
+    let stuck = deleted(running(), 30);
+    assert_eq!(plan(Some(&shadow()), Some(&stuck), lost), force);
+    assert_eq!(plan(Some(&shadow()), Some(&stuck), now()), Step::Nothing);
+    let shown = with_status(seen("p1", ShadowPodPhase::Running));
+    assert_eq!(plan(Some(&shown), Some(&running()), lost), Step::Nothing, "the node may come back");
+    assert_eq!(plan(Some(&deleting(None)), Some(&stuck), lost), release());
+    let released = PodDigest { has_finalizer: false, ..stuck };
+    assert_eq!(plan(Some(&deleting(None)), Some(&released), lost), force);
+    assert_eq!(
+        plan(Some(&deleting(None)), Some(&PodDigest { has_finalizer: false, ..deleted(running(), 0) }), lost),
+        Step::Nothing
+    );
+}
+
+#[test]
+fn a_change_is_carried_over_to_a_living_pod_only() {
+    let shown = with_status(seen("p1", ShadowPodPhase::Running));
+    for live in [None, Some("old".to_owned())] {
+        let old = PodDigest { live, ..running() };
+        assert_eq!(plan(Some(&shown), Some(&old), now()), Step::UpdatePod);
+        assert_eq!(plan(Some(&shown), Some(&deleted(old.clone(), 30)), now()), Step::Nothing);
+        assert_ne!(
+            plan(Some(&shown), Some(&PodDigest { phase: "Failed".into(), ..old.clone() }), now()),
+            Step::UpdatePod
+        );
+        assert_ne!(plan(Some(&deleting(None)), Some(&old), now()), Step::UpdatePod);
+    }
+}
+
+#[test]
+fn a_refused_change_is_told_until_it_is_settled_and_hides_nothing() {
+    let waits = Circumstances { update_waits: true, ..now() };
+    let old = PodDigest { live: Some("old".into()), phase: "Pending".into(), ..running() };
+    let refused = with_status(update_refused(&shadow(), &old, "no".into()));
+    assert_eq!(
+        (refused.status.phase, refused.status.reason.as_deref()),
+        (ShadowPodPhase::Pending, Some("UpdateRefused"))
+    );
+    assert_eq!(plan(Some(&refused), Some(&old), waits), Step::Nothing);
+    assert_eq!(plan(Some(&refused), Some(&old), now()), Step::UpdatePod, "its time has come");
+    let Step::WriteStatus(runs) = plan(Some(&refused), Some(&PodDigest { phase: "Running".into(), ..old }), waits)
+    else {
+        panic!("a write")
+    };
+    assert_eq!((runs.phase, runs.message.as_deref()), (ShadowPodPhase::Running, Some("no")));
+    let Step::WriteStatus(settled) = plan(Some(&refused), Some(&running()), now()) else { panic!("a write") };
+    assert_eq!(*settled, seen("p1", ShadowPodPhase::Running));
 }

@@ -7,11 +7,43 @@ use futures::{StreamExt, pin_mut};
 use kube::ResourceExt;
 use kube::api::{DeleteParams, PostParams};
 use kube::runtime::watcher::{self, Event};
-use spillway_e2e::wait;
+use spillway_e2e::{Namespace, wait};
 use spillway_testbed::Scope;
 
 use crate::pods::{SERVE, is_ready, pod, ready};
 use crate::{alone, testbed};
+
+/// How long there was no remote pod of that name, after what is done to it.
+pub async fn replaced_after(
+    namespace: &Namespace,
+    name: &str,
+    disrupt: impl AsyncFnOnce() -> Result<()>,
+) -> Result<Duration> {
+    let before = namespace.away_pods().get(name).await?.uid();
+    let (mut gone, mut back, mut disrupt) = (None, None, Some(disrupt));
+    let events = watcher::watcher(namespace.away_pods(), watcher::Config::default());
+    pin_mut!(events);
+    let watching = async {
+        while let Some(event) = events.next().await {
+            match event? {
+                Event::InitDone => match disrupt.take() {
+                    Some(disrupt) => disrupt().await?,
+                    None => anyhow::bail!("the watch was interrupted"),
+                },
+                Event::Delete(_) => gone = Some(Instant::now()),
+                Event::Apply(pod) if pod.name_any() == name && pod.uid() != before => {
+                    back = Some(Instant::now());
+                    break;
+                }
+                _ => {}
+            }
+        }
+        anyhow::Ok(())
+    };
+    tokio::time::timeout(wait::DEADLINE, watching).await.context("no new pod")??;
+    let (gone, back) = (gone.context("the old pod went first")?, back.context("a new pod")?);
+    Ok(back.saturating_duration_since(gone))
+}
 
 #[tokio::test]
 async fn a_remote_pod_deleted_by_hand_is_back_within_two_seconds() -> Result<()> {
@@ -19,28 +51,11 @@ async fn a_remote_pod_deleted_by_hand_is_back_within_two_seconds() -> Result<()>
     alone(async |namespace| {
         namespace.home_pods().create(&PostParams::default(), &pod("web", SERVE)).await?;
         let local = ready(&namespace, 1).await?.remove("web").context("the pod")?;
-        let before = namespace.away_pods().get("web").await?.uid();
-
-        let (mut gone, mut back) = (None, None);
-        let events = watcher::watcher(namespace.away_pods(), watcher::Config::default());
-        pin_mut!(events);
-        let watching = async {
-            while let Some(event) = events.next().await {
-                match event? {
-                    Event::InitDone => drop(namespace.away_pods().delete("web", &DeleteParams::default()).await?),
-                    Event::Delete(_) => gone = Some(Instant::now()),
-                    Event::Apply(pod) if pod.uid() != before => {
-                        back = Some(Instant::now());
-                        break;
-                    }
-                    _ => {}
-                }
-            }
-            anyhow::Ok(())
-        };
-        tokio::time::timeout(wait::DEADLINE, watching).await.context("no new pod")??;
-        let (gone, back) = (gone.context("the old pod went first")?, back.context("a new pod")?);
-        let took = back.saturating_duration_since(gone);
+        let took = replaced_after(&namespace, "web", async || {
+            namespace.away_pods().delete("web", &DeleteParams::default()).await?;
+            Ok(())
+        })
+        .await?;
         println!("recreated {took:?} after the old pod was gone");
         ensure!(took < Duration::from_secs(2), "recreated only after {took:?}");
 

@@ -1,4 +1,7 @@
-//! Every operator as a Helm release of its own, on clusters of its own: the same pod crosses.
+//! Every operator as a Helm release of its own, on clusters of its own: the same pod crosses, and an operator that is
+//! needed does not let itself be uninstalled.
+
+mod provider;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -18,7 +21,7 @@ fn install_all() -> Result<Testbed> {
         ("home", "spillway-virtual-kubelet", vec![tag.clone()]),
         ("away", "spillway-crds", vec![]),
         ("away", "spillway-peering", vec![tag.clone(), "roles.provider=true".to_owned()]),
-        ("away", "spillway-shadow-pod", vec![tag]),
+        ("away", "spillway-shadow-pod", vec![tag, "onNodeLost=force".to_owned()]),
     ];
     for (cluster, chart, settings) in releases {
         install::release(&testbed, cluster, &Release { name: chart, chart, settings })?;
@@ -26,7 +29,7 @@ fn install_all() -> Result<Testbed> {
     Ok(testbed)
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn each_operator_installed_by_its_own_chart_takes_a_pod_across() -> Result<()> {
     let testbed = tokio::task::spawn_blocking(install_all).await??;
     offloaded(&testbed, async |namespace| {
@@ -47,8 +50,11 @@ async fn each_operator_installed_by_its_own_chart_takes_a_pod_across() -> Result
         Ok(())
     })
     .await?;
-    // Uninstalling what came from charts leaves the CRDs, and with them everybody's objects.
     let away = Side::connect(&testbed, "away").await?;
+    provider::a_pod_of_a_lost_node_is_replaced_at_once_by_force(&away).await?;
+    provider::uninstalling_is_refused_or_leaves_nothing_behind(&testbed, &away).await?;
+
+    // Uninstalling what came from charts leaves the CRDs, and with them everybody's objects.
     install::succeed(testbed.helm("away")?.args(["uninstall", "spillway-crds", "-n", install::NAMESPACE, "--wait"]))?;
     let kept = Api::<spillway_api::k8s::CustomResourceDefinition>::all(away.client)
         .get("shadowpods.offloading.liqo.io")

@@ -1,0 +1,121 @@
+//! Making a pod.
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+use kube::api::PostParams;
+use spillway_api::RawPod;
+use spillway_api::well_known::field_manager;
+use spillway_operator::error::{RequestError, found, is_conflict, while_trying, words};
+use spillway_operator::{Action, Categorised, Category, ObjectKey};
+
+use super::Controller;
+use crate::digest::{self, ShadowDigest};
+use crate::forge;
+
+/// On a ShadowPod: its pod was refused, by a quota, by admission, or because it is not valid.
+const POD_REFUSED: &str = "PodRefused";
+/// On a ShadowPod: a pod that is none of ours has the name.
+const POD_NAME_TAKEN: &str = "PodNameTaken";
+/// On a ShadowPod: its pod ends as soon as it is made.
+const RECREATION_BACK_OFF: &str = "RecreationBackOff";
+
+impl Controller {
+    pub(super) async fn create_pod(
+        &self,
+        key: &ObjectKey,
+        shadow: &ShadowDigest,
+        now: Timestamp,
+    ) -> Result<Action, RequestError> {
+        let version = shadow.version();
+        if let Some(left) = self.refused_creations.wait(key, &version) {
+            return Ok(Action::LookAgain(left));
+        }
+        if let Some(pause) = self.lives.pause(key, &version, now) {
+            self.report(key, shadow, RECREATION_BACK_OFF, pause.message).await?;
+            return Ok(Action::LookAgain(pause.left));
+        }
+        let Some(pod) = self.pod_to_create(key, shadow).await? else { return Ok(Action::Await) };
+        let params = PostParams { field_manager: Some(field_manager::SHADOW_POD.to_owned()), ..PostParams::default() };
+        match self.pods_in(key).create(&params, &pod).await {
+            Ok(created) => {
+                tracing::info!(%key, uid = created.uid(), recreation = shadow.pod.is_none(), "pod created");
+                self.refused_creations.forget(key);
+                self.lives.made(key);
+                // It can't go without this controller, which holds its finalizer: no removal can have been missed.
+                if let Some(digest) = digest::pod(created, None) {
+                    self.pods.insert_absent(key.clone(), digest);
+                }
+                Ok(Action::Await)
+            }
+            Err(error) if is_conflict(&error) => self.name_taken(key, shadow, error).await,
+            // The ShadowPod goes with its namespace: there is nothing to tell.
+            Err(error) if is_namespace_terminating(&error) => {
+                Ok(Action::LookAgain(self.refused_creations.failed(key, &version)))
+            }
+            Err(error) => {
+                if error.category() == Category::Permanent {
+                    self.refused_creations.failed(key, &version);
+                    self.report(key, shadow, POD_REFUSED, words(&error)).await?;
+                }
+                Err(while_trying("create the pod")(error))
+            }
+        }
+    }
+
+    /// `None` if the ShadowPod is gone: its event is on the way.
+    async fn pod_to_create(&self, key: &ObjectKey, shadow: &ShadowDigest) -> Result<Option<RawPod>, RequestError> {
+        if let Some(pod) = &shadow.pod {
+            return Ok(Some(RawPod::clone(pod)));
+        }
+        let read = found(self.shadows_in(key).get(&key.name).await).map_err(while_trying("read the ShadowPod"))?;
+        Ok(read.filter(|read| read.uid().as_ref() == Some(&shadow.uid)).map(|read| forge::pod(&read)))
+    }
+
+    /// The name is in use: by our own pod that the watch has not shown yet, or by one that is none of ours.
+    async fn name_taken(
+        &self,
+        key: &ObjectKey,
+        shadow: &ShadowDigest,
+        error: kube::Error,
+    ) -> Result<Action, RequestError> {
+        let there = found(self.pods_in(key).get(&key.name).await).map_err(while_trying("read the pod of that name"))?;
+        match there.map(|pod| digest::pod(pod, None)) {
+            Some(Some(pod)) if shadow.owns(&pod) => Ok(Action::Await),
+            // Of a former ShadowPod and on its way out, or gone already, or a conflict about something else.
+            Some(Some(_)) | None => Err(while_trying("create the pod")(error)),
+            Some(None) => {
+                let message = format!(
+                    "a pod named {} that Spillway does not manage is in the way; rename or delete it",
+                    key.name
+                );
+                self.refused_creations.failed(key, &shadow.version());
+                self.report(key, shadow, POD_NAME_TAKEN, message).await?;
+                Err(while_trying("create the pod")(error))
+            }
+        }
+    }
+}
+
+fn is_namespace_terminating(error: &kube::Error) -> bool {
+    let kube::Error::Api(status) = error else { return false };
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    #[rstest]
+    #[case::goes_with_its_namespace(json!({"causes": [{"reason": "NamespaceTerminating", "message": "x is being terminated"}]}), true)]
+    #[case::a_quota(json!({"causes": [{"reason": "FieldValueInvalid"}]}), false)]
+    #[case::admission(json!(null), false)]
+    fn a_refusal_because_of_a_terminating_namespace_is_known(#[case] details: Value, #[case] terminating: bool) {
+        let status =
+            json!({"status": "Failure", "code": 403, "reason": "Forbidden", "message": "no", "details": details});
+        let error = kube::Error::Api(Box::new(serde_json::from_value(status).unwrap()));
+        assert_eq!(is_namespace_terminating(&error), terminating);
+    }
+}
