@@ -10,7 +10,7 @@ use spillway_testbed::{Spec, Testbed, image};
 /// Where Spillway is installed; the namespace that existing clients look in by default.
 pub const NAMESPACE: &str = "liqo";
 const REPOSITORY: &str = "spillway/spillway";
-const BINARIES: [&str; 3] = ["peering", "shadow-pod", "virtual-kubelet"];
+const BINARIES: [&str; 4] = ["admission", "peering", "shadow-pod", "virtual-kubelet"];
 
 /// The image as loaded into the clusters.
 #[derive(Clone, Debug)]
