@@ -1,4 +1,7 @@
-//! Every operator as a Helm release of its own, on clusters of its own: the same pod crosses.
+//! Every operator as a Helm release of its own, on clusters of its own: the same pod crosses, and what the umbrella leaves
+//! out by default is tried.
+
+mod daemon_sets;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -16,6 +19,7 @@ fn install_all() -> Result<Testbed> {
         ("home", "spillway-crds", vec![]),
         ("home", "spillway-peering", vec![tag.clone(), "roles.consumer=true".to_owned()]),
         ("home", "spillway-virtual-kubelet", vec![tag.clone()]),
+        ("home", "spillway-admission", vec![tag.clone(), "daemonSets.keepOffVirtualNodes=true".to_owned()]),
         ("away", "spillway-crds", vec![]),
         ("away", "spillway-peering", vec![tag.clone(), "roles.provider=true".to_owned()]),
         ("away", "spillway-shadow-pod", vec![tag]),
@@ -44,7 +48,7 @@ async fn each_operator_installed_by_its_own_chart_takes_a_pod_across() -> Result
         }}))?;
         namespace.home_pods().create(&PostParams::default(), &pod).await?;
         wait::until_one("a ready pod", namespace.home_pods(), "web", |pod| ready(pod.map(|pod| json!(pod.status)).as_ref())).await?;
-        Ok(())
+        daemon_sets::stay_off_virtual_nodes(&namespace, "away").await
     })
     .await?;
     // Uninstalling what came from charts leaves the CRDs, and with them everybody's objects.
