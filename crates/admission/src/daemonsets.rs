@@ -30,7 +30,7 @@ impl Handler for KeepOffVirtualNodes {
     }
 }
 
-/// What a template that says nothing of these lets out: a virtual node has both labels, a real one neither.
+/// Every virtual node has these and no real one does: whoever names one of them has decided about virtual nodes.
 const NODE_LABELS: [&str; 2] = [label::NODE_TYPE, label::REMOTE_CLUSTER_ID];
 const POD: [&str; 3] = ["spec", "template", "spec"];
 const REQUIRED: [&str; 3] = ["affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"];
@@ -41,7 +41,6 @@ const REQUIRED: [&str; 3] = ["affinity", "nodeAffinity", "requiredDuringScheduli
 /// `before` is the DaemonSet that is updated. An update that leaves the template as it was gets no change, because it would
 /// restart every pod of a DaemonSet of which only a label was touched.
 pub fn mutate(daemonset: &Value, before: Option<&Value>) -> Vec<PatchOperation> {
-    let template = |daemonset: &Value| daemonset.pointer("/spec/template").cloned();
     if before.is_some_and(|before| template(before) == template(daemonset)) {
         return Vec::new();
     }
@@ -73,6 +72,10 @@ pub fn mutate(daemonset: &Value, before: Option<&Value>) -> Vec<PatchOperation> 
     let terms = parent.get("nodeSelectorTerms").and_then(Value::as_array);
     let terms = terms.into_iter().flatten().enumerate();
     terms.filter_map(|(at, term)| narrow(term.as_object()?, [&*path, &[at.to_string()]].concat())).collect()
+}
+
+fn template(daemonset: &Value) -> Option<&Value> {
+    daemonset.pointer("/spec/template")
 }
 
 /// The operation that adds the requirement to one term. An empty term matches no node, and must not begin to.

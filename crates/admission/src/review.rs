@@ -22,7 +22,7 @@ use crate::metrics::ReviewMetrics;
 /// Two objects of the largest size that an API server takes, and what goes around them.
 const LARGEST_BODY: usize = 8 << 20;
 /// Below the timeout in the webhook configuration, so that the API server hears why.
-const TIMEOUT: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(4);
 const CONCURRENCY: usize = 64;
 
 pub type Request = AdmissionRequest<DynamicObject>;

@@ -69,11 +69,29 @@ pub struct Release<'a> {
     pub settings: Vec<String>,
 }
 
-pub fn release(testbed: &Testbed, cluster: &str, release: &Release<'_>) -> Result<()> {
-    let chart = root().join("manifests/charts").join(release.chart);
+/// The folder of a chart of ours, with its dependencies from next door in place.
+fn chart(testbed: &Testbed, cluster: &str, name: &str) -> Result<PathBuf> {
+    let chart = root().join("manifests/charts").join(name);
     let mut helm = testbed.helm(cluster)?;
     helm.args(["dependency", "update", "--skip-refresh"]).arg(&chart);
     succeed(&mut helm)?;
+    Ok(chart)
+}
+
+/// The objects that a chart would install, as YAML.
+pub fn render(testbed: &Testbed, cluster: &str, name: &str, settings: &[&str]) -> Result<String> {
+    let mut helm = testbed.helm(cluster)?;
+    helm.args(["template", "rendered"]).arg(chart(testbed, cluster, name)?);
+    for setting in settings {
+        helm.args(["--set", setting]);
+    }
+    let output = helm.output().context("cannot run helm")?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+pub fn release(testbed: &Testbed, cluster: &str, release: &Release<'_>) -> Result<()> {
+    let chart = chart(testbed, cluster, release.chart)?;
     let mut helm = testbed.helm(cluster)?;
     helm.args([
         "upgrade",

@@ -12,8 +12,9 @@ use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::runtime::watcher;
 use serde_json::{Value, json};
-use spillway_e2e::install::NAMESPACE;
+use spillway_e2e::install::{self, NAMESPACE};
 use spillway_e2e::{Namespace, process, wait};
+use spillway_testbed::Testbed;
 
 const WEBHOOK: &str = "daemonsets.admission.spillway.dev";
 const CONFIGURATION: &str = "spillway-admission";
@@ -26,6 +27,18 @@ pub async fn stay_off_virtual_nodes(namespace: &Namespace, virtual_node: &str) -
     placement(namespace, &daemon_sets, virtual_node).await?;
     skipped_namespace(namespace).await?;
     Certificates::of(namespace).survive(&daemon_sets).await
+}
+
+/// In the umbrella one setting brings the operator along with its webhook.
+pub fn umbrella_has_one_switch(testbed: &Testbed) -> Result<()> {
+    let switch = "spillway-admission.daemonSets.keepOffVirtualNodes=true";
+    let render = |settings: &[&str]| install::render(testbed, "home", "spillway", settings);
+    ensure!(!render(&[])?.contains(CONFIGURATION), "off by default");
+    let on = render(&[switch])?;
+    ensure!(on.contains("/usr/bin/admission") && on.contains(WEBHOOK), "switched on:\n{on}");
+    let useless = render(&[switch, "consumer.enabled=false"]);
+    ensure!(useless.is_err_and(|error| error.to_string().contains("needs consumer.enabled")), "no virtual nodes");
+    Ok(())
 }
 
 /// One that tolerates everything.
@@ -149,9 +162,10 @@ impl Certificates {
         let processes = process::of_pod(&pod.uid().context("a UID")?, "admission")?;
         ensure!(!processes.is_empty(), "no process of {}", pod.name_any());
         processes.into_iter().try_for_each(process::kill)?;
+        let container = |pod: &Pod| pod.status.as_ref()?.container_statuses.as_ref()?.first().cloned();
+        let restarts = container(&pod).context("a container")?.restart_count;
         wait::until_one("the operator to be back", self.pods.clone(), &pod.name_any(), |pod| {
-            let status = pod.and_then(|pod| pod.status.as_ref()?.container_statuses.as_ref()?.first());
-            status.is_some_and(|status| status.ready && status.restart_count == 1)
+            pod.and_then(container).is_some_and(|container| container.ready && container.restart_count > restarts)
         })
         .await?;
         until_called(daemon_sets).await
@@ -162,7 +176,7 @@ impl Certificates {
         let wipe = json!({"webhooks": [{"name": WEBHOOK, "clientConfig": {"caBundle": null}}]});
         let wiped = self.configurations.patch(CONFIGURATION, &PatchParams::default(), &Patch::Strategic(wipe)).await?;
         ensure!(bundle(Some(&wiped)).is_none(), "the caBundle is gone");
-        self.trusted(&[part(authority, "tls.crt")?]).await?;
+        self.trusted(authority).await?;
         until_called(daemon_sets).await
     }
 
@@ -176,7 +190,7 @@ impl Certificates {
         let new =
             wait::until_one("a new authority", self.secrets.clone(), SECRET, |secret| secret.is_some_and(follows));
         let new = new.await?.context("a Secret")?;
-        self.trusted(&[part(&new, "tls.crt")?, expired.clone()]).await?;
+        self.trusted(&new).await?;
         until_called(daemon_sets).await?;
         Ok(new)
     }
@@ -187,13 +201,14 @@ impl Certificates {
         let another = |secret: &Secret| secret.uid() != old.uid();
         let new = wait::until_one("another Secret", self.secrets.clone(), SECRET, |secret| secret.is_some_and(another));
         let new = new.await?.context("a Secret")?;
-        self.trusted(&[part(&new, "tls.crt")?]).await?;
+        self.trusted(&new).await?;
         until_called(daemon_sets).await
     }
 
-    /// Waits until the webhook trusts these certificates and no others.
-    async fn trusted(&self, certificates: &[ByteString]) -> Result<()> {
-        let wanted = certificates.iter().flat_map(|certificate| certificate.0.clone()).collect();
+    /// Waits until the webhook trusts this authority, the one before it, and no other.
+    async fn trusted(&self, authority: &Secret) -> Result<()> {
+        let mut wanted = part(authority, "tls.crt")?.0;
+        wanted.extend(part(authority, "previous.crt").unwrap_or_default().0);
         let wanted = Some(ByteString(wanted));
         let trusts = |configuration: Option<&MutatingWebhookConfiguration>| bundle(configuration) == wanted;
         wait::until_one("the caBundle", self.configurations.clone(), CONFIGURATION, trusts).await?;

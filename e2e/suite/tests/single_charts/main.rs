@@ -27,6 +27,7 @@ fn install_all() -> Result<Testbed> {
     for (cluster, chart, settings) in releases {
         install::release(&testbed, cluster, &Release { name: chart, chart, settings })?;
     }
+    daemon_sets::umbrella_has_one_switch(&testbed)?;
     Ok(testbed)
 }
 

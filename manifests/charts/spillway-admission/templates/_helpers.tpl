@@ -34,7 +34,7 @@ leaderless: true
   # What another webhook adds to a DaemonSet may be a term without ours.
   reinvocationPolicy: IfNeeded
   sideEffects: None
-  timeoutSeconds: 3
+  timeoutSeconds: 5
   # A DaemonSet must be possible while the operator is away, also that of the network which it needs to come back.
   failurePolicy: Ignore
 {{- end }}
