@@ -5,8 +5,8 @@ WORKDIR /src
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
-    cargo build --release --locked --bin virtual-kubelet --bin shadow-pod --bin peering --bin testbed \
-    && target/release/testbed image rootfs /rootfs virtual-kubelet shadow-pod peering
+    cargo build --release --locked --bin virtual-kubelet --bin shadow-pod --bin peering --bin admission --bin testbed \
+    && target/release/testbed image rootfs /rootfs virtual-kubelet shadow-pod peering admission
 
 FROM scratch
 COPY --from=build /rootfs /

@@ -50,8 +50,8 @@ testbed-down: ## Remove every cluster of every testbed
 
 .PHONY: image
 image: ## The container image with all binaries, as a docker-archive in target/
-	$(CARGO) build --release -p spillway-peering -p spillway-shadow-pod -p spillway-virtual-kubelet
-	$(TESTBED) image build --out target/spillway-image.tar --tag spillway/spillway:$(VERSION) peering shadow-pod virtual-kubelet
+	$(CARGO) build --release -p spillway-admission -p spillway-peering -p spillway-shadow-pod -p spillway-virtual-kubelet
+	$(TESTBED) image build --out target/spillway-image.tar --tag spillway/spillway:$(VERSION) admission peering shadow-pod virtual-kubelet
 
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 

@@ -10,7 +10,7 @@ use spillway_testbed::{Spec, Testbed, image};
 /// Where Spillway is installed; the namespace that existing clients look in by default.
 pub const NAMESPACE: &str = "liqo";
 const REPOSITORY: &str = "spillway/spillway";
-const BINARIES: [&str; 3] = ["peering", "shadow-pod", "virtual-kubelet"];
+const BINARIES: [&str; 4] = ["admission", "peering", "shadow-pod", "virtual-kubelet"];
 
 /// The image as loaded into the clusters.
 #[derive(Clone, Debug)]
@@ -69,11 +69,29 @@ pub struct Release<'a> {
     pub settings: Vec<String>,
 }
 
-pub fn release(testbed: &Testbed, cluster: &str, release: &Release<'_>) -> Result<()> {
-    let chart = root().join("manifests/charts").join(release.chart);
+/// The folder of a chart of ours, with its dependencies from next door in place.
+fn chart(testbed: &Testbed, cluster: &str, name: &str) -> Result<PathBuf> {
+    let chart = root().join("manifests/charts").join(name);
     let mut helm = testbed.helm(cluster)?;
     helm.args(["dependency", "update", "--skip-refresh"]).arg(&chart);
     succeed(&mut helm)?;
+    Ok(chart)
+}
+
+/// The objects that a chart would install, as YAML.
+pub fn render(testbed: &Testbed, cluster: &str, name: &str, settings: &[&str]) -> Result<String> {
+    let mut helm = testbed.helm(cluster)?;
+    helm.args(["template", "rendered"]).arg(chart(testbed, cluster, name)?);
+    for setting in settings {
+        helm.args(["--set", setting]);
+    }
+    let output = helm.output().context("cannot run helm")?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+pub fn release(testbed: &Testbed, cluster: &str, release: &Release<'_>) -> Result<()> {
+    let chart = chart(testbed, cluster, release.chart)?;
     let mut helm = testbed.helm(cluster)?;
     helm.args([
         "upgrade",

@@ -1,6 +1,7 @@
-//! Every operator as a Helm release of its own, on clusters of its own: the same pod crosses, and an operator that is
-//! needed does not let itself be uninstalled.
+//! Every operator as a Helm release of its own, on clusters of its own: the same pod crosses, what the umbrella leaves out
+//! by default is tried, and an operator that is needed does not let itself be uninstalled.
 
+mod daemon_sets;
 mod provider;
 
 use anyhow::Result;
@@ -19,6 +20,7 @@ fn install_all() -> Result<Testbed> {
         ("home", "spillway-crds", vec![]),
         ("home", "spillway-peering", vec![tag.clone(), "roles.consumer=true".to_owned()]),
         ("home", "spillway-virtual-kubelet", vec![tag.clone()]),
+        ("home", "spillway-admission", vec![tag.clone(), "daemonSets.keepOffVirtualNodes=true".to_owned()]),
         ("away", "spillway-crds", vec![]),
         ("away", "spillway-peering", vec![tag.clone(), "roles.provider=true".to_owned()]),
         ("away", "spillway-shadow-pod", vec![tag, "onNodeLost=force".to_owned()]),
@@ -26,6 +28,7 @@ fn install_all() -> Result<Testbed> {
     for (cluster, chart, settings) in releases {
         install::release(&testbed, cluster, &Release { name: chart, chart, settings })?;
     }
+    daemon_sets::umbrella_has_one_switch(&testbed)?;
     Ok(testbed)
 }
 
@@ -47,7 +50,7 @@ async fn each_operator_installed_by_its_own_chart_takes_a_pod_across() -> Result
         }}))?;
         namespace.home_pods().create(&PostParams::default(), &pod).await?;
         wait::until_one("a ready pod", namespace.home_pods(), "web", |pod| ready(pod.map(|pod| json!(pod.status)).as_ref())).await?;
-        Ok(())
+        daemon_sets::stay_off_virtual_nodes(&namespace, "away").await
     })
     .await?;
     let away = Side::connect(&testbed, "away").await?;

@@ -1,5 +1,5 @@
 {{/* A Role for the operator's lease and whatever else it has in its own namespace. Context: as of the operator, and
-"rules", a list of further rules. */}}
+"rules", a list of further rules; "leaderless", if it has no lease. */}}
 {{- define "spillway-common.ownNamespaceRole" -}}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -9,6 +9,7 @@ metadata:
   labels:
     {{- include "spillway-common.labels" . | nindent 4 }}
 rules:
+  {{- if not .leaderless }}
   - apiGroups: [coordination.k8s.io]
     resources: [leases]
     verbs: [create]
@@ -16,6 +17,7 @@ rules:
     resources: [leases]
     resourceNames: [{{ .fullname }}]
     verbs: [get, update]
+  {{- end }}
   {{- with .rules }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
