@@ -34,6 +34,10 @@ test-unit: ## Unit tests and generated files; no clusters
 e2e: prerequisites ## End-to-end tests on real clusters, which stay up for the next run (TEST=name for one)
 	$(CARGO) test --workspace --test e2e -- --nocapture $(TEST)
 
+.PHONY: soak
+soak: prerequisites ## The end-to-end tests that take long, one by one (TEST=name for one)
+	$(CARGO) test --workspace --test e2e -- --ignored --test-threads=1 --nocapture $(TEST)
+
 .PHONY: testbed-up
 testbed-up: prerequisites ## Two real clusters, home and away, on this machine
 	$(TESTBED) up

@@ -8,6 +8,7 @@ use futures::FutureExt;
 use k8s_openapi::api::core::v1::{Namespace as KubeNamespace, Pod};
 use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::json;
+use spillway_api::offloading::ShadowPod;
 use spillway_testbed::Testbed;
 
 use crate::by_hand::{self, Peering};
@@ -30,6 +31,10 @@ impl Namespace {
     }
 
     pub fn away_pods(&self) -> Api<Pod> {
+        Api::namespaced(self.away.client.clone(), &self.twin)
+    }
+
+    pub fn shadow_pods(&self) -> Api<ShadowPod> {
         Api::namespaced(self.away.client.clone(), &self.twin)
     }
 }
