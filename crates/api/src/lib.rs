@@ -15,6 +15,7 @@ pub mod authentication;
 pub mod core;
 pub mod crds;
 pub mod k8s;
+pub mod live;
 pub mod networking;
 pub mod offloading;
 pub mod quantity;

@@ -153,6 +153,9 @@ pub mod annotation {
     pub const ORIGIN_UID: &str = "offloading.spillway.dev/origin-uid";
     /// On a ShadowPod that is to be deleted: the seconds that the pod has to end. It may only shrink.
     pub const DELETION_GRACE_SECONDS: &str = "offloading.spillway.dev/deletion-grace-seconds";
+    /// On a ShadowPod and on its pod: a digest of what was last carried over of that which may change while a pod runs
+    /// (see [`crate::live`]).
+    pub const LIVE_DIGEST: &str = "offloading.spillway.dev/live-digest";
     /// On a pod: what happens when it is disrupted at the provider after it has started; see [`ON_DISRUPTION_FAIL`].
     /// Without it the pod is made anew.
     pub const ON_DISRUPTION: &str = "offloading.spillway.dev/on-disruption";

@@ -25,20 +25,45 @@ impl Scope {
 
 pub struct Index<D> {
     state: RwLock<State<D>>,
+    /// Which of the removed are kept as they were last seen.
+    keep_last: Option<fn(&D) -> bool>,
 }
 
 struct State<D> {
     digests: HashMap<ObjectKey, Arc<D>>,
     synced: HashSet<Scope>,
+    last: HashMap<ObjectKey, Arc<D>>,
 }
 
 impl<D> Default for Index<D> {
     fn default() -> Self {
-        Self { state: RwLock::new(State { digests: HashMap::new(), synced: HashSet::new() }) }
+        let state = State { digests: HashMap::new(), synced: HashSet::new(), last: HashMap::new() };
+        Self { state: RwLock::new(state), keep_last: None }
     }
 }
 
 impl<D> Index<D> {
+    /// An index that keeps what was removed, if `which` says so, until somebody calls [`Index::forget_last`].
+    pub fn keeping_last(which: fn(&D) -> bool) -> Self {
+        Self { keep_last: Some(which), ..Self::default() }
+    }
+
+    pub fn keeps_last(&self) -> bool {
+        self.keep_last.is_some()
+    }
+
+    /// What was removed under this key, as it was last seen.
+    pub fn last(&self, key: &ObjectKey) -> Option<Arc<D>> {
+        self.keep_last?;
+        self.state.read().last.get(key).cloned()
+    }
+
+    pub fn forget_last(&self, key: &ObjectKey) {
+        if self.keep_last.is_some() {
+            self.state.write().last.remove(key);
+        }
+    }
+
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<D>> {
         self.state.read().digests.get(key).cloned()
     }
@@ -73,11 +98,18 @@ impl<D> Index<D> {
     }
 
     pub fn insert(&self, key: ObjectKey, digest: D) {
-        self.state.write().digests.insert(key, Arc::new(digest));
+        let mut state = self.state.write();
+        state.last.remove(&key);
+        state.digests.insert(key, Arc::new(digest));
     }
 
     pub fn remove(&self, key: &ObjectKey) -> bool {
-        self.state.write().digests.remove(key).is_some()
+        let mut state = self.state.write();
+        let Some(removed) = state.digests.remove(key) else { return false };
+        if self.keep_last.is_some_and(|which| which(&removed)) {
+            state.last.insert(key.clone(), removed);
+        }
+        true
     }
 
     /// Ends a list of `scope`: removes what it did not contain, and returns the keys removed.
@@ -96,6 +128,7 @@ impl<D> Index<D> {
     pub fn forget(&self, scope: &Scope) {
         let mut state = self.state.write();
         state.synced.remove(scope);
+        state.last.retain(|key, _| !scope.covers(key));
         state.digests.retain(|key, _| !scope.covers(key));
     }
 }
@@ -103,6 +136,23 @@ impl<D> Index<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_removed_is_kept_if_wanted_until_it_is_back_or_forgotten() {
+        let index = Index::keeping_last(|digest: &u8| *digest > 1);
+        let (a, b) = (ObjectKey::new("n", "a"), ObjectKey::new("n", "b"));
+        index.insert(a.clone(), 1);
+        index.insert(b.clone(), 2);
+        index.remove(&a);
+        index.remove(&b);
+        assert_eq!((index.last(&a), index.last(&b).as_deref()), (None, Some(&2)));
+        index.insert(b.clone(), 1);
+        assert_eq!(index.last(&b), None, "another one of the name is there");
+        index.insert(b.clone(), 2);
+        index.remove(&b);
+        index.forget_last(&b);
+        assert_eq!(index.last(&b), None);
+    }
 
     #[test]
     fn a_list_of_one_namespace_leaves_the_others_alone() {

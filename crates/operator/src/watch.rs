@@ -15,6 +15,7 @@ use kube::runtime::watcher::{self, Event};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
+use crate::error::words;
 use crate::health::Gate;
 use crate::index::{Index, Scope};
 use crate::key::ObjectKey;
@@ -37,6 +38,8 @@ pub struct Watch {
     pub kicks: Kicks,
     /// Opened after the first complete list.
     pub synced: Gate,
+    /// Told in the API server's words when it refuses to list or watch.
+    pub on_refusal: Option<Box<dyn Fn(String) + Send + Sync>>,
 }
 
 impl Watch {
@@ -75,6 +78,9 @@ impl Watch {
                     Some(Err(error)) => {
                         tracing::debug!(resource = self.resource, cluster = self.cluster, %error, "watch broke");
                         self.metrics.watch_restarted(self.cluster, self.resource);
+                        if let (Some(tell), Some(refusal)) = (&self.on_refusal, refusal(&error)) {
+                            tell(refusal);
+                        }
                         tokio::select! {
                             () = stop.cancelled() => break,
                             () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
@@ -89,6 +95,19 @@ impl Watch {
             }
         }
         open.dec();
+    }
+}
+
+/// What the API server answered, if it did and said no.
+fn refusal(error: &watcher::Error) -> Option<String> {
+    match error {
+        watcher::Error::InitialListFailed(error @ kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(error @ kube::Error::Api(status))
+            if status.code == 403 || status.code == 404 =>
+        {
+            Some(words(error))
+        }
+        _ => None,
     }
 }
 
@@ -134,6 +153,12 @@ where
             Event::Apply(object) => self.apply(ObjectKey::of(&object), object),
             Event::Delete(object) => {
                 let key = ObjectKey::of(&object);
+                // The event shows it as it was at its end, which no event before may have told.
+                if let (true, Ok(object)) = (self.index.keeps_last(), object.0)
+                    && let Some(digest) = (self.digest)(object)
+                {
+                    self.index.insert(key.clone(), digest);
+                }
                 self.index.remove(&key);
                 (self.notify)(key);
             }

@@ -54,6 +54,7 @@ impl Watches<'_> {
             metrics: self.metrics.clone(),
             kicks: Kicks::default(),
             synced: synced.clone(),
+            on_refusal: None,
         };
         let (api, index, stop) = (api(lease.client.clone()), index.clone(), supervisor.stop());
         supervisor.spawn(format!("watch of {resource}"), async move {

@@ -2,6 +2,7 @@
 //!
 //! It writes nothing on the other side but ShadowPods, and nothing destructive before every input has been listed.
 
+pub mod addresses;
 pub mod args;
 pub mod node;
 pub mod pods;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use kube::api::Api;
 use kube::runtime::watcher;
+use parking_lot::Mutex;
 use spillway_api::RawPod;
 use spillway_api::offloading::ShadowPod;
 use spillway_operator::client::Cluster;
@@ -32,6 +33,26 @@ pub struct RemoteWatches {
     pub locals: Arc<Index<LocalDigest>>,
     pub shadows: Arc<Index<ShadowDigest>>,
     pub remotes: Arc<Index<RemoteDigest>>,
+    pub troubles: Arc<Troubles>,
+}
+
+/// Why twin namespaces can't be read, by their names; what can be read is not in here.
+#[derive(Default)]
+pub struct Troubles(Mutex<HashMap<Arc<str>, String>>);
+
+impl Troubles {
+    pub fn of(&self, away: &str) -> Option<String> {
+        self.0.lock().get(away).cloned()
+    }
+
+    /// True if that is news.
+    fn note(&self, away: &Arc<str>, trouble: String) -> bool {
+        self.0.lock().insert(away.clone(), trouble.clone()) != Some(trouble)
+    }
+
+    fn forget(&self, away: &str) {
+        self.0.lock().remove(away);
+    }
 }
 
 /// The watches of one twin namespace.
@@ -82,6 +103,7 @@ impl RemoteWatches {
         opened.stop.cancel();
         opened.running.close();
         opened.running.wait().await;
+        self.troubles.forget(away);
         let scope = Scope::Namespace(away.clone());
         self.shadows.forget(&scope);
         self.remotes.forget(&scope);
@@ -106,6 +128,7 @@ impl RemoteWatches {
             metrics: self.metrics.clone(),
             kicks: self.kicks.clone(),
             synced: synced.clone(),
+            on_refusal: Some(self.clone().on_refusal(home, away)),
         };
         let (shadows, pods) = (watch("shadowpods", &lists[0]), watch("pods", &lists[1]));
         let told = {
@@ -133,11 +156,22 @@ impl RemoteWatches {
             let (home, away, stop) = (home.clone(), away.clone(), stop.clone());
             async move {
                 if health::all_opened(&lists, &stop).await {
+                    self.troubles.forget(&away);
                     self.wake(&home, &away);
                 }
             }
         }));
         Ok(Opened { home: home.clone(), stop, running })
+    }
+
+    /// A list that is refused is no list of nothing: pods that wait for it say so.
+    fn on_refusal(self: Arc<Self>, home: &Arc<str>, away: &Arc<str>) -> Box<dyn Fn(String) + Send + Sync> {
+        let (home, away) = (home.clone(), away.clone());
+        Box::new(move |refusal| {
+            if self.troubles.note(&away, refusal) {
+                self.wake(&home, &away);
+            }
+        })
     }
 
     /// Names the local pod of something that changed on the other side.

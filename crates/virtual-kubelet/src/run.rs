@@ -7,9 +7,10 @@ use anyhow::Context as _;
 use kube::Config;
 use kube::api::Api;
 use kube::runtime::watcher;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use spillway_api::RawPod;
 use spillway_api::k8s::Node;
+use spillway_api::networking::Configuration;
 use spillway_api::offloading::{NamespaceMap, OffloadingPatch, VirtualNode};
 use spillway_api::well_known::label;
 use spillway_operator::client::{self, Cluster};
@@ -24,15 +25,16 @@ use spillway_operator::{Index, ObjectKey, Queue, server};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::addresses::Addresses;
 use crate::args::Args;
 use crate::node::forge::Facts;
 use crate::node::keeper::NodeKeeper;
 use crate::node::lease::Heartbeat;
-use crate::pods::controller::Controller;
-use crate::pods::digest::{self, LocalDigest};
+use crate::pods::controller::{Controller, Refusals};
+use crate::pods::digest::{self, LocalDigest, RemoteDigest};
 use crate::pods::forge::Context;
-use crate::pods::status::Mirror;
-use crate::remote::RemoteWatches;
+use crate::pods::writes::Writes;
+use crate::remote::{RemoteWatches, Troubles};
 use crate::twins::Twins;
 
 const CREDENTIALS_CHECK: Duration = Duration::from_secs(10);
@@ -98,7 +100,10 @@ fn start(
     let mut peer = Peer::new(away_config, away.connections.clone(), settings, metrics.clone());
     let locals = Arc::new(Index::default());
     let (kicked, woken) = (queue.clone(), locals.clone());
+    let refusals = Arc::new(Refusals::default());
+    let refused = refusals.clone();
     peer.on_return(move || {
+        refused.forget_all();
         kicked.kick();
         woken.keys().into_iter().for_each(|key| kicked.add(key));
     });
@@ -106,9 +111,11 @@ fn start(
     supervisor.spawn("probe of the remote API server", peer.run(stop.clone()));
 
     let twins = Arc::new(Twins::default());
-    let (shadows, remotes) = (Arc::new(Index::default()), Arc::new(Index::default()));
+    let (shadows, troubles) = (Arc::new(Index::default()), Arc::new(Troubles::default()));
+    let remotes = Arc::new(Index::keeping_last(|pod: &RemoteDigest| pod.has_ended));
     let watches = Watches { cluster: home, metrics, readiness };
     let maps = watch_maps(supervisor, &watches, args, &twins, &queue, &locals)?;
+    let (addresses, configurations) = watch_addresses(supervisor, &watches, args, &queue, &locals)?;
     let pods = {
         let (queue, context) = (queue.clone(), context.clone());
         let config = watcher::Config::default().fields(&format!("spec.nodeName={}", args.nodename));
@@ -125,6 +132,7 @@ fn start(
         locals: locals.clone(),
         shadows: shadows.clone(),
         remotes: remotes.clone(),
+        troubles: troubles.clone(),
     };
     supervisor.spawn("watches of the remote cluster", remote_watches.run(stop.clone()));
 
@@ -142,6 +150,7 @@ fn start(
         watches.start(supervisor, "nodes", one, Api::all, &nodes, Some, notify(&changed))?,
         pods,
         maps,
+        configurations,
     ];
 
     let facts = Facts {
@@ -153,16 +162,18 @@ fn start(
         extra_annotations: args.node_extra_annotations.0.clone(),
     };
     let controller = Arc::new(Controller {
-        home: home.client.clone(),
-        away: away.client.clone(),
+        writes: Writes { home: home.client.clone(), away: away.client.clone() },
         context,
-        mirror: Mirror { node_ip: args.node_ip.clone() },
+        node_ip: args.node_ip.clone(),
+        addresses,
         locals,
         shadows,
         remotes,
         twins,
+        troubles,
         reach: reach.clone(),
         unseen: Mutex::default(),
+        refusals,
     });
     let (own_client, _) = Cluster::separate(home_config, "local", metrics)?;
     let heartbeat = Heartbeat {
@@ -276,6 +287,33 @@ fn watch_maps(
     let tenant = args.tenant_namespace.clone();
     let api = move |client| Api::namespaced(client, &tenant);
     watches.start(supervisor, "namespacemaps", config, api, &maps, Some, follow)
+}
+
+/// Follows the Configuration of the remote cluster; a change wakes every pod.
+fn watch_addresses(
+    supervisor: &mut Supervisor,
+    watches: &Watches<'_>,
+    args: &Args,
+    queue: &Arc<Queue<ObjectKey>>,
+    locals: &Arc<Index<LocalDigest>>,
+) -> anyhow::Result<(Arc<RwLock<Addresses>>, Gate)> {
+    let config =
+        watcher::Config::default().labels(&format!("{}={}", label::REMOTE_CLUSTER_ID, args.foreign_cluster_id));
+    let (addresses, index) = (Arc::new(RwLock::default()), Arc::new(Index::<Configuration>::default()));
+    let (told, followed, queue, locals) = (addresses.clone(), index.clone(), queue.clone(), locals.clone());
+    let follow = move |_| {
+        // There is one per peer; of several the first by name counts, so that the answer does not depend on their order.
+        let first = followed.keys().into_iter().min().and_then(|key| followed.get(&key));
+        let now = Addresses::of(first.as_deref());
+        if *told.read() != now {
+            *told.write() = now;
+            locals.keys().into_iter().for_each(|key| queue.add(key));
+        }
+    };
+    let tenant = args.tenant_namespace.clone();
+    let api = move |client| Api::namespaced(client, &tenant);
+    let listed = watches.start(supervisor, "configurations", config, api, &index, Some, follow)?;
+    Ok((addresses, listed))
 }
 
 /// The version that the remote API server tells; a remote that is away at the start is shown without one.

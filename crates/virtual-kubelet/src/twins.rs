@@ -1,6 +1,6 @@
 //! Which namespace has which twin, as the NamespaceMap says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::RwLock;
@@ -17,6 +17,8 @@ pub struct Twins {
 struct Pairs {
     away: BTreeMap<Arc<str>, Arc<str>>,
     home: BTreeMap<Arc<str>, Arc<str>>,
+    /// The local namespaces that are to have a twin.
+    wanted: BTreeSet<String>,
 }
 
 impl Default for Twins {
@@ -36,6 +38,11 @@ impl Twins {
         self.pairs.read().home.get(away).cloned()
     }
 
+    /// Whether a local namespace is to have a twin, be it there or not.
+    pub fn is_wanted(&self, home: &str) -> bool {
+        self.pairs.read().wanted.contains(home)
+    }
+
     pub fn all(&self) -> BTreeMap<Arc<str>, Arc<str>> {
         self.pairs.read().away.clone()
     }
@@ -47,6 +54,7 @@ impl Twins {
     /// Takes over what a NamespaceMap says now; `None` if it is gone.
     pub fn follow(&self, map: Option<&NamespaceMap>) {
         let mut pairs = self.pairs.write();
+        pairs.wanted = map.into_iter().flat_map(|map| map.spec.desired_mapping.keys().cloned()).collect();
         let away = usable(&pairs.away, map);
         if away != pairs.away {
             pairs.home = away.iter().map(|(home, away)| (away.clone(), home.clone())).collect();
@@ -91,7 +99,7 @@ mod tests {
     fn a_twin_is_used_once_accepted_and_kept_while_wanted() {
         let (twins, wanted) = (Twins::default(), json!({"shop": "shop-rome"}));
         twins.follow(Some(&map(wanted.clone(), twin("CreationLoopBackOff"))));
-        assert_eq!(twins.away("shop"), None, "not there yet");
+        assert_eq!((twins.away("shop"), twins.is_wanted("shop")), (None, true), "not there yet");
         twins.follow(Some(&map(wanted.clone(), twin("Accepted"))));
         assert_eq!(twins.away("shop").as_deref(), Some("shop-rome"));
         assert_eq!(twins.home("shop-rome").as_deref(), Some("shop"));

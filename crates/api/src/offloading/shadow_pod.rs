@@ -1,5 +1,7 @@
 //! ShadowPod: the consumer's order to the provider to keep one pod running.
 
+use std::collections::BTreeMap;
+
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,6 +59,11 @@ pub struct ShadowPodStatus {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(range(min = 0))]
     pub recreations: i64,
+
+    /// How often containers restarted in pods that were lost here, by the container's name. (One more is to be counted for
+    /// each of the recreations.)
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub former_restarts: BTreeMap<String, i64>,
 
     /// Why the pod is not running as it should, in one word for machines.
     #[serde(skip_serializing_if = "Option::is_none")]

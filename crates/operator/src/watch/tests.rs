@@ -12,6 +12,7 @@ fn watch(scope: Scope) -> Watch {
         metrics: Metrics::default(),
         kicks: Kicks::default(),
         synced: Gate::default(),
+        on_refusal: None,
     }
 }
 

@@ -1,40 +1,68 @@
-//! Carries out the plan for one pod: the only place of this module with a client.
+//! Carries out the plan for one pod.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
-use kube::{Client, ResourceExt};
-use parking_lot::Mutex;
-use serde_json::json;
+use jiff::Timestamp;
+use kube::ResourceExt;
+use parking_lot::{Mutex, RwLock};
 use spillway_api::offloading::ShadowPod;
-use spillway_api::well_known::{annotation, field_manager};
-use spillway_api::{RawObject, RawPod};
-use spillway_operator::error::{RequestError, found, is_conflict, only, settled, while_trying};
+use spillway_operator::error::{RequestError, is_conflict, while_trying, words};
 use spillway_operator::index::Scope;
+use spillway_operator::patience::Patience;
 use spillway_operator::peer::Reach;
-use spillway_operator::{Action, Index, ObjectKey};
+use spillway_operator::{Action, Categorised, Category, Index, ObjectKey};
 use tokio::sync::watch;
 
 use super::digest::{LocalDigest, RemoteDigest, ShadowDigest};
-use super::forge::{self, Context};
+use super::forge::{self, Context, Refusal};
 use super::plan::{self, Step, Twin};
 use super::status::Mirror;
+use super::writes::Writes;
+use crate::addresses::Addresses;
+use crate::remote::Troubles;
 use crate::twins::Twins;
 
+/// What was refused is tried again after this, and then ever more seldom.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
 pub struct Controller {
-    pub home: Client,
-    pub away: Client,
+    pub writes: Writes,
     pub context: Arc<Context>,
-    pub mirror: Mirror,
+    pub node_ip: Option<String>,
+    pub addresses: Arc<RwLock<Addresses>>,
     pub locals: Arc<Index<LocalDigest>>,
     pub shadows: Arc<Index<ShadowDigest>>,
     pub remotes: Arc<Index<RemoteDigest>>,
     pub twins: Arc<Twins>,
+    pub troubles: Arc<Troubles>,
     pub reach: watch::Receiver<Reach>,
     /// ShadowPods of our making that no watch has shown yet, with the UID of their local pod.
     pub unseen: Mutex<HashMap<ObjectKey, String>>,
+    pub refusals: Arc<Refusals>,
+}
+
+/// What the provider refused of late: ShadowPods, and changes of them.
+pub struct Refusals {
+    creations: Patience,
+    updates: Patience,
+}
+
+impl Default for Refusals {
+    fn default() -> Self {
+        let patience = || Patience::new(FIRST_PAUSE, LONGEST_PAUSE);
+        Self { creations: patience(), updates: patience() }
+    }
+}
+
+impl Refusals {
+    /// What the provider refused before it was away it may take now.
+    pub fn forget_all(&self) {
+        self.creations.forget_all();
+        self.updates.forget_all();
+    }
 }
 
 impl Controller {
@@ -42,16 +70,19 @@ impl Controller {
     pub async fn reconcile(&self, key: ObjectKey) -> Result<Action, RequestError> {
         let local = self.locals.get(&key);
         let local = local.as_deref();
+        let addresses = self.addresses.read().clone();
+        let mirror = Mirror { node_ip: self.node_ip.as_deref(), addresses: &addresses, at: Timestamp::now() };
         let Some(namespace) = self.twins.away(&key.namespace) else {
-            let step = plan::without_twin(local, &self.mirror, &key.namespace);
-            return self.carry_out(&key, &key, local, step).await;
+            let step = plan::without_twin(local, self.twins.is_wanted(&key.namespace), &mirror, &key.namespace);
+            return self.carry_out(&key, &key, local, &mirror, step).await;
         };
         let scope = Scope::Namespace(namespace.clone());
         let away = ObjectKey { namespace, name: key.name.clone() };
         // Read before it is asked whether absence means anything: the watches may just be closing.
         let (shadow, pod) = (self.shadows.get(&away), self.remotes.get(&away));
         if !(self.shadows.is_synced(&scope) && self.remotes.is_synced(&scope)) {
-            return Ok(Action::Await); // the end of the lists wakes everything in the namespace
+            let step = self.explain_unread(local, &away, &mirror);
+            return self.carry_out(&key, &away, local, &mirror, step).await; // the end of the lists wakes everything
         }
         if shadow.is_some() {
             self.unseen.lock().remove(&away);
@@ -59,7 +90,20 @@ impl Controller {
                 local.forged.lock().take();
             }
         }
-        let step = plan::plan(local, Twin { shadow: shadow.as_deref(), pod: pod.as_deref() }, &self.mirror);
+        if local.is_none() {
+            self.remotes.forget_last(&away);
+            self.refusals.creations.forget(&key);
+            self.refusals.updates.forget(&key);
+        }
+        let held = local.and_then(|local| self.refusals.updates.wait(&key, &local.live));
+        let last = self.remotes.last(&away);
+        let twin = Twin {
+            shadow: shadow.as_deref(),
+            pod: pod.as_deref(),
+            last: last.as_deref(),
+            updates_held: held.is_some(),
+        };
+        let step = plan::plan(local, twin, &mirror);
         if matches!(step, Step::WriteStatus { .. }) && matches!(*self.reach.borrow(), Reach::Away { .. }) {
             // What is known may be outdated, and the node controller knows better; the peer's return wakes every pod.
             return Ok(Action::Await);
@@ -69,7 +113,17 @@ impl Controller {
         {
             return Ok(Action::LookAgain(Duration::from_secs(1)));
         }
-        self.carry_out(&key, &away, local, step).await
+        let action = self.carry_out(&key, &away, local, &mirror, step).await?;
+        Ok(match (action, held) {
+            (Action::Await, Some(held)) => Action::LookAgain(held),
+            (action, _) => action,
+        })
+    }
+
+    fn explain_unread(&self, local: Option<&LocalDigest>, away: &ObjectKey, mirror: &Mirror<'_>) -> Step {
+        let (Some(local), Some(trouble)) = (local, self.troubles.of(&away.namespace)) else { return Step::Nothing };
+        let message = format!("the remote namespace {} cannot be read: {trouble}", away.namespace);
+        plan::held_up(local, "RemoteNamespaceUnreadable", &message, mirror)
     }
 
     /// Whether a ShadowPod that was created moments ago for this pod may be there although no watch has shown it.
@@ -77,8 +131,7 @@ impl Controller {
         if self.unseen.lock().get(away).is_none_or(|uid| uid != local_uid) {
             return Ok(false);
         }
-        let there =
-            found(self.shadows_away(away).get(&away.name).await).map_err(while_trying("look for the ShadowPod"))?;
+        let there = self.writes.shadow(away).await?;
         if there.is_none() {
             self.unseen.lock().remove(away);
         }
@@ -90,55 +143,89 @@ impl Controller {
         home: &ObjectKey,
         away: &ObjectKey,
         local: Option<&LocalDigest>,
+        mirror: &Mirror<'_>,
         step: Step,
     ) -> Result<Action, RequestError> {
         match (step, local) {
-            (Step::CreateShadow, Some(local)) => self.create_shadow(home, away, local).await?,
-            (Step::DeleteShadow { uid, grace }, _) => self.delete_shadow(away, uid, grace).await?,
-            (Step::DeleteFormer { uid, origin_uid }, _) => self.delete_former(home, away, uid, origin_uid).await?,
-            (Step::ShortenGrace { uid, grace }, _) => self.pass_on_grace(away, &uid, grace).await?,
-            (Step::FinishLocal { uid }, _) => self.finish_local(home, uid).await?,
-            (Step::WriteStatus { uid, patch }, _) => self.write_status(home, &uid, patch).await?,
-            (Step::Nothing, _) | (Step::CreateShadow, None) => {}
+            (Step::CreateShadow, Some(local)) => return self.create_shadow(home, away, local, mirror).await,
+            (Step::UpdateShadow, Some(local)) => return self.update_shadow(home, away, local).await,
+            (Step::DeleteShadow { uid, grace }, _) => self.writes.delete_shadow(away, uid, grace).await?,
+            (Step::DeleteFormer { uid, origin_uid }, _) => {
+                self.writes.delete_former(home, away, uid, origin_uid).await?;
+            }
+            (Step::ShortenGrace { uid, grace }, _) => self.writes.pass_on_grace(away, &uid, grace).await?,
+            (Step::FinishLocal { uid }, _) => self.writes.finish_local(home, uid).await?,
+            (Step::WriteStatus { uid, patch }, _) => self.writes.write_status(home, &uid, patch).await?,
+            (Step::Nothing | Step::CreateShadow | Step::UpdateShadow, _) => {}
         }
         Ok(Action::Await)
     }
 
-    async fn create_shadow(&self, home: &ObjectKey, away: &ObjectKey, local: &LocalDigest) -> Result<(), RequestError> {
-        let forged = local.forged.lock().clone();
-        let shadow = match forged {
-            Some(forged) => *forged,
-            None => {
-                let read =
-                    found(self.pods_at_home(home).get(&home.name).await).map_err(while_trying("read the pod"))?;
-                match read.filter(|read| read.uid().as_ref() == Some(&local.uid)) {
-                    Some(read) => forge::shadow_pod(&read, &self.context),
-                    None => return Ok(()), // deleted meanwhile: its event is on the way
-                }
-            }
-        };
-        let params =
-            PostParams { field_manager: Some(field_manager::VIRTUAL_KUBELET.to_owned()), ..PostParams::default() };
-        self.unseen.lock().insert(away.clone(), local.uid.clone());
-        match self.shadows_away(away).create(&params, &shadow).await {
-            Ok(_) => {
-                tracing::debug!(pod = %home, shadow = %away, "ShadowPod created");
-                Ok(())
-            }
-            Err(error) if is_conflict(&error) => self.name_taken(home, away, local, error).await,
-            Err(error) => {
-                if matches!(&error, kube::Error::Api(status) if status.code < 500) {
-                    self.unseen.lock().remove(away); // refused for certain
-                }
-                if let kube::Error::Api(status) = &error
-                    && (400..500).contains(&status.code)
-                    && status.code != 429
-                {
-                    self.show_refusal(home, local, "OffloadingRefused", &status.message).await?;
-                }
-                Err(while_trying("create the ShadowPod")(error))
-            }
+    async fn create_shadow(
+        &self,
+        home: &ObjectKey,
+        away: &ObjectKey,
+        local: &LocalDigest,
+        mirror: &Mirror<'_>,
+    ) -> Result<Action, RequestError> {
+        if let Some(wait) = self.refusals.creations.wait(home, &local.live) {
+            return Ok(Action::LookAgain(wait));
         }
+        let shadow = match self.forged(home, local).await? {
+            Some(Ok(shadow)) => shadow,
+            Some(Err(Refusal(why))) => {
+                self.show(home, local, "OffloadingRefused", &why, mirror).await?;
+                return Ok(Action::Await); // only a change of the pod can help
+            }
+            None => return Ok(Action::Await), // deleted meanwhile: its event is on the way
+        };
+        self.unseen.lock().insert(away.clone(), local.uid.clone());
+        match self.writes.create_shadow(away, &shadow).await {
+            Ok(()) => {
+                tracing::debug!(pod = %home, shadow = %away, "ShadowPod created");
+                self.refusals.creations.forget(home);
+                Ok(Action::Await)
+            }
+            Err(error) if is_conflict(&error) => self.name_taken(home, away, local, mirror, error).await,
+            Err(error) => self.refused(home, away, local, mirror, error).await,
+        }
+    }
+
+    async fn forged(
+        &self,
+        home: &ObjectKey,
+        local: &LocalDigest,
+    ) -> Result<Option<Result<Box<ShadowPod>, Refusal>>, RequestError> {
+        let forged = local.forged.lock().clone();
+        if forged.is_some() {
+            return Ok(forged);
+        }
+        let read = self.writes.local(home, &local.uid).await.map_err(while_trying("read the pod"))?;
+        Ok(read.map(|read| forge::shadow_pod(&read, &self.context).map(Box::new)))
+    }
+
+    /// The provider answered, and not with yes: the user sees what it said, and it is asked again after a while.
+    async fn refused(
+        &self,
+        home: &ObjectKey,
+        away: &ObjectKey,
+        local: &LocalDigest,
+        mirror: &Mirror<'_>,
+        error: kube::Error,
+    ) -> Result<Action, RequestError> {
+        let kube::Error::Api(status) = &error else {
+            return Err(while_trying("create the ShadowPod")(error)); // it may be there for all we know
+        };
+        if status.code < 500 {
+            self.unseen.lock().remove(away); // refused for certain
+        }
+        let pause = self.refusals.creations.failed(home, &local.live).max(error.retry_after().unwrap_or_default());
+        // A server that is only busy or hiccups once is no news.
+        if error.category() == Category::Permanent || pause > FIRST_PAUSE {
+            self.show(home, local, "OffloadingRefused", &words(&error), mirror).await?;
+        }
+        tracing::warn!(pod = %home, error = words(&error), ?pause, "the provider refuses the ShadowPod");
+        Ok(Action::LookAgain(pause))
     }
 
     /// The name is in use: by our own ShadowPod that the watch has not shown yet, or by one that is none of ours.
@@ -147,85 +234,55 @@ impl Controller {
         home: &ObjectKey,
         away: &ObjectKey,
         local: &LocalDigest,
+        mirror: &Mirror<'_>,
         error: kube::Error,
-    ) -> Result<(), RequestError> {
-        let there = found(self.shadows_away(away).get(&away.name).await).map_err(while_trying("read the ShadowPod"))?;
-        let Some(there) = there else {
+    ) -> Result<Action, RequestError> {
+        let Some(there) = self.writes.shadow(away).await? else {
             return Err(while_trying("create the ShadowPod")(error));
         };
-        let marked =
-            self.context.ownership().iter().all(|(key, value)| there.labels().get(*key).is_some_and(|v| v == value));
-        if marked {
-            return Ok(());
+        let ownership = self.context.ownership();
+        if ownership.iter().all(|(key, value)| there.labels().get(*key).is_some_and(|there| there == value)) {
+            return Ok(Action::Await);
         }
         let message = format!(
             "the remote namespace {} has a ShadowPod of this name that is not ours; it is left alone",
             away.namespace
         );
-        self.show_refusal(home, local, "OffloadingNameTaken", &message).await?;
-        Err(while_trying("create the ShadowPod")(error))
+        self.show(home, local, "OffloadingNameTaken", &message, mirror).await?;
+        Ok(Action::LookAgain(self.refusals.creations.failed(home, &local.live)))
     }
 
-    async fn show_refusal(
+    async fn update_shadow(
+        &self,
+        home: &ObjectKey,
+        away: &ObjectKey,
+        local: &LocalDigest,
+    ) -> Result<Action, RequestError> {
+        match self.writes.update_shadow(home, away, &local.uid, &self.context).await {
+            Ok(()) => {
+                self.refusals.updates.forget(home);
+                Ok(Action::Await)
+            }
+            Err(error) if error.category() == Category::Permanent => {
+                let pause = self.refusals.updates.failed(home, &local.live);
+                tracing::warn!(pod = %home, error = words(&error), ?pause, "the provider refuses a change of the pod");
+                Ok(Action::LookAgain(Duration::ZERO)) // its status goes on being shown
+            }
+            Err(error) => Err(while_trying("carry over what changed of the pod")(error)),
+        }
+    }
+
+    async fn show(
         &self,
         home: &ObjectKey,
         local: &LocalDigest,
         reason: &str,
         message: &str,
+        mirror: &Mirror<'_>,
     ) -> Result<(), RequestError> {
-        match plan::refused(local, reason, message, &self.mirror) {
-            Step::WriteStatus { uid, patch } => self.write_status(home, &uid, patch).await,
+        match plan::held_up(local, reason, message, mirror) {
+            Step::WriteStatus { uid, patch } => self.writes.write_status(home, &uid, patch).await,
             _ => Ok(()),
         }
-    }
-
-    async fn delete_shadow(&self, away: &ObjectKey, uid: String, grace: Option<i64>) -> Result<(), RequestError> {
-        if let Some(grace) = grace {
-            self.pass_on_grace(away, &uid, grace).await?;
-        }
-        let params = DeleteParams { preconditions: Some(only(uid)), ..DeleteParams::default() };
-        settled(self.shadows_away(away).delete(&away.name, &params).await).map_err(while_trying("delete the ShadowPod"))
-    }
-
-    /// A watch that lags behind must not cost a living pod its twin: the API server is asked first.
-    async fn delete_former(
-        &self,
-        home: &ObjectKey,
-        away: &ObjectKey,
-        uid: String,
-        origin_uid: Option<String>,
-    ) -> Result<(), RequestError> {
-        let local = found(self.pods_at_home(home).get(&home.name).await).map_err(while_trying("look for the pod"))?;
-        if origin_uid.is_some() && local.and_then(|pod| pod.uid()) == origin_uid {
-            return Ok(()); // alive after all: its event is on the way
-        }
-        self.delete_shadow(away, uid, None).await
-    }
-
-    async fn pass_on_grace(&self, away: &ObjectKey, uid: &str, grace: i64) -> Result<(), RequestError> {
-        let annotations = json!({annotation::DELETION_GRACE_SECONDS: grace.max(0).to_string()});
-        let patch = Patch::Merge(json!({"metadata": {"uid": uid, "annotations": annotations}}));
-        let patched = self.shadows_away(away).patch_metadata(&away.name, &PatchParams::default(), &patch).await;
-        settled(patched).map_err(while_trying("pass on the grace period"))
-    }
-
-    async fn finish_local(&self, home: &ObjectKey, uid: String) -> Result<(), RequestError> {
-        let params =
-            DeleteParams { grace_period_seconds: Some(0), preconditions: Some(only(uid)), ..DeleteParams::default() };
-        settled(self.pods_at_home(home).delete(&home.name, &params).await).map_err(while_trying("finish the pod"))
-    }
-
-    async fn write_status(&self, home: &ObjectKey, uid: &str, status: RawObject) -> Result<(), RequestError> {
-        let patch = Patch::Strategic(json!({"metadata": {"uid": uid}, "status": status}));
-        let patched = self.pods_at_home(home).patch_status(&home.name, &PatchParams::default(), &patch).await;
-        settled(patched).map_err(while_trying("write the pod's status"))
-    }
-
-    fn pods_at_home(&self, key: &ObjectKey) -> Api<RawPod> {
-        Api::namespaced(self.home.clone(), &key.namespace)
-    }
-
-    fn shadows_away(&self, key: &ObjectKey) -> Api<ShadowPod> {
-        Api::namespaced(self.away.clone(), &key.namespace)
     }
 }

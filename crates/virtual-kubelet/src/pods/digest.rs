@@ -2,12 +2,14 @@
 
 use kube::ResourceExt;
 use parking_lot::Mutex;
+use serde_json::Value;
 use spillway_api::offloading::{ShadowPod, ShadowPodStatus};
 use spillway_api::raw_pod::str_of;
 use spillway_api::well_known::annotation;
 use spillway_api::{RawObject, RawPod};
 
-use super::forge::{self, Context};
+use super::forge::{self, Context, Refusal};
+use super::packed::Packed;
 
 /// Marks the copy of a static pod, which is its own kubelet's business.
 const MIRROR_POD: &str = "kubernetes.io/config.mirror";
@@ -21,23 +23,32 @@ pub struct LocalDigest {
     pub deletion_grace: Option<i64>,
     /// The grace that the pod asks for itself.
     pub own_grace: Option<i64>,
-    pub status: RawObject,
+    /// Somebody will look at the pod after it was deleted.
+    pub has_finalizers: bool,
+    pub restarts: Restarts,
+    /// The types of the conditions that must be True before the pod is Ready.
+    pub gates: Vec<String>,
+    /// What the ShadowPod should bear as its live digest.
+    pub live: String,
+    pub has_ended: bool,
+    /// No container of it was ever heard of.
+    pub never_started: bool,
+    pub status: Packed,
     /// What to create, forged when the pod was seen; taken once it was created, and forged again if ever needed.
-    pub forged: Mutex<Option<Box<ShadowPod>>>,
+    pub forged: Mutex<Option<Result<Box<ShadowPod>, Refusal>>>,
 }
 
-impl LocalDigest {
-    pub fn phase(&self) -> &str {
-        str_of(&self.status, "phase")
-    }
+/// Which containers may run again after they ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Restarts {
+    #[default]
+    Always,
+    OnFailure,
+    Never,
+}
 
-    pub fn has_ended(&self) -> bool {
-        matches!(self.phase(), "Succeeded" | "Failed")
-    }
-
-    pub fn never_started(&self) -> bool {
-        never_started(&self.status)
-    }
+pub fn has_ended(status: &RawObject) -> bool {
+    matches!(str_of(status, "phase"), "Succeeded" | "Failed")
 }
 
 fn never_started(status: &RawObject) -> bool {
@@ -51,15 +62,27 @@ pub fn local(pod: RawPod, context: &Context) -> Option<LocalDigest> {
     }
     let deletion_grace =
         pod.metadata.deletion_timestamp.as_ref().map(|_| pod.metadata.deletion_grace_period_seconds.unwrap_or(0));
+    let never_started = never_started(&pod.status);
     // Most events come from pods that have long crossed: nothing is forged for those.
-    let may_be_new = never_started(&pod.status) && deletion_grace.is_none();
-    let forged = may_be_new.then(|| Box::new(forge::shadow_pod(&pod, context)));
+    let may_be_new = never_started && deletion_grace.is_none();
+    let forged = may_be_new.then(|| forge::shadow_pod(&pod, context).map(Box::new));
+    let gates = pod.spec.get("readinessGates").and_then(Value::as_array).into_iter().flatten();
     Some(LocalDigest {
         uid: pod.uid().unwrap_or_default(),
         generation: pod.metadata.generation,
         deletion_grace,
-        own_grace: pod.spec.get("terminationGracePeriodSeconds").and_then(serde_json::Value::as_i64),
-        status: pod.status,
+        own_grace: pod.spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64),
+        has_finalizers: !pod.finalizers().is_empty(),
+        restarts: match pod.spec_str("restartPolicy") {
+            "OnFailure" => Restarts::OnFailure,
+            "Never" => Restarts::Never,
+            _ => Restarts::Always,
+        },
+        gates: gates.filter_map(|gate| gate.get("conditionType")?.as_str().map(str::to_owned)).collect(),
+        live: forge::live_digest(&pod, context),
+        has_ended: has_ended(&pod.status),
+        never_started,
+        status: Packed::of(&pod.status),
         forged: Mutex::new(forged),
     })
 }
@@ -73,18 +96,19 @@ pub struct ShadowDigest {
     pub is_deleting: bool,
     /// The grace that was passed on with the deletion.
     pub deletion_grace: Option<i64>,
+    /// What was last carried over to it.
+    pub live: Option<String>,
     pub status: ShadowPodStatus,
 }
 
 pub fn shadow(shadow: ShadowPod) -> ShadowDigest {
+    let annotations = shadow.annotations();
     ShadowDigest {
         uid: shadow.uid().unwrap_or_default(),
-        origin_uid: shadow.annotations().get(annotation::ORIGIN_UID).cloned(),
+        origin_uid: annotations.get(annotation::ORIGIN_UID).cloned(),
         is_deleting: shadow.metadata.deletion_timestamp.is_some(),
-        deletion_grace: shadow
-            .annotations()
-            .get(annotation::DELETION_GRACE_SECONDS)
-            .and_then(|value| value.parse().ok()),
+        deletion_grace: annotations.get(annotation::DELETION_GRACE_SECONDS).and_then(|value| value.parse().ok()),
+        live: annotations.get(annotation::LIVE_DIGEST).cloned(),
         status: shadow.status.unwrap_or_default(),
     }
 }
@@ -95,7 +119,8 @@ pub struct RemoteDigest {
     /// The UID of the ShadowPod that controls it.
     pub owner: String,
     pub is_deleting: bool,
-    pub status: RawObject,
+    pub has_ended: bool,
+    pub status: Packed,
 }
 
 /// `None` for a pod that no ShadowPod controls.
@@ -105,6 +130,7 @@ pub fn remote(pod: RawPod) -> Option<RemoteDigest> {
     Some(RemoteDigest {
         owner: owner.uid.clone(),
         is_deleting: pod.metadata.deletion_timestamp.is_some(),
-        status: pod.status,
+        has_ended: has_ended(&pod.status),
+        status: Packed::of(&pod.status),
     })
 }

@@ -7,7 +7,12 @@ use kube::api::ObjectMeta;
 use serde_json::{Value, json};
 use spillway_api::offloading::{OffloadingPatch, ShadowPod, ShadowPodSpec};
 use spillway_api::well_known::{annotation, finalizer, label, taint};
-use spillway_api::{RawObject, RawPod};
+use spillway_api::{RawObject, RawPod, live};
+
+use super::fields::{self, Treatment};
+
+mod affinity;
+pub mod update;
 
 /// Who the pods belong to and what is changed on their way; fixed for the life of the process.
 #[derive(Clone, Debug, Default)]
@@ -34,36 +39,20 @@ impl Context {
     }
 }
 
-/// Fields of a pod spec that mean something only where the pod was scheduled first.
-const LEFT_AT_HOME: &[&str] = &[
-    "nodeName",
-    "nodeSelector",
-    "affinity",
-    "topologySpreadConstraints",
-    "schedulerName",
-    "schedulingGates",
-    "priority",
-    "priorityClassName",
-    "preemptionPolicy",
-    "overhead",
-    "readinessGates",
-    "resourceClaims",
-    "ephemeralContainers",
-    "serviceAccount",
-    "serviceAccountName",
-    "hostNetwork",
-    "hostIPC",
-    "hostPID",
-];
+/// Why a pod cannot run on a virtual node at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal(pub String);
+
+/// What `kubectl apply` notes for itself: useless on the other side, and as large as the pod.
+const NOTES_OF_KUBECTL: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The ShadowPod of a local pod; its namespace is set by whoever writes it.
-pub fn shadow_pod(pod: &RawPod, context: &Context) -> ShadowPod {
-    let mut labels = kept(pod.labels(), &context.patch.labels_not_reflected);
-    labels.remove(label::SHADOW_POD);
-    labels.extend(context.ownership().map(|(key, value)| (key.to_owned(), value.to_owned())));
-    let mut annotations = kept(pod.annotations(), &context.patch.annotations_not_reflected);
+pub fn shadow_pod(pod: &RawPod, context: &Context) -> Result<ShadowPod, Refusal> {
+    let (labels, mut annotations) = (labels(pod, context), annotations(pod, context));
+    let spec = spec(pod, context)?;
+    annotations.insert(annotation::LIVE_DIGEST.to_owned(), live::digest(&labels, &annotations, &spec));
     annotations.insert(annotation::ORIGIN_UID.to_owned(), pod.uid().unwrap_or_default());
-    ShadowPod {
+    Ok(ShadowPod {
         metadata: ObjectMeta {
             name: pod.metadata.name.clone(),
             labels: Some(labels),
@@ -72,9 +61,33 @@ pub fn shadow_pod(pod: &RawPod, context: &Context) -> ShadowPod {
             finalizers: Some(vec![finalizer::SHADOW_POD.to_owned()]),
             ..ObjectMeta::default()
         },
-        spec: ShadowPodSpec { pod: spec(pod, context) },
+        spec: ShadowPodSpec { pod: spec },
         status: None,
+    })
+}
+
+/// The digest that the ShadowPod of this pod should bear, without forging the whole.
+pub fn live_digest(pod: &RawPod, context: &Context) -> String {
+    let mut part = live::part(&pod.spec);
+    carry_tolerations(&mut part, pod, context);
+    live::digest(&labels(pod, context), &annotations(pod, context), &part)
+}
+
+fn labels(pod: &RawPod, context: &Context) -> BTreeMap<String, String> {
+    let mut labels = kept(pod.labels(), &context.patch.labels_not_reflected);
+    labels.remove(label::SHADOW_POD);
+    labels.extend(context.ownership().map(|(key, value)| (key.to_owned(), value.to_owned())));
+    labels
+}
+
+/// Without the notes of the carrying itself, which a user's pod might claim to have.
+fn annotations(pod: &RawPod, context: &Context) -> BTreeMap<String, String> {
+    let mut annotations = kept(pod.annotations(), &context.patch.annotations_not_reflected);
+    for note in [NOTES_OF_KUBECTL, annotation::DELETION_GRACE_SECONDS, annotation::LIVE_DIGEST, annotation::ORIGIN_UID]
+    {
+        annotations.remove(note);
     }
+    annotations
 }
 
 fn kept(map: &BTreeMap<String, String>, not_reflected: &[String]) -> BTreeMap<String, String> {
@@ -84,37 +97,39 @@ fn kept(map: &BTreeMap<String, String>, not_reflected: &[String]) -> BTreeMap<St
         .collect()
 }
 
-fn spec(pod: &RawPod, context: &Context) -> RawObject {
-    let mut spec = pod.spec.clone();
-    for field in LEFT_AT_HOME {
-        spec.remove(*field);
+fn spec(pod: &RawPod, context: &Context) -> Result<RawObject, Refusal> {
+    if let Some(why) = fields::refusal(&pod.spec) {
+        return Err(Refusal(why));
     }
+    let mut spec = pod.spec.clone();
+    spec.retain(|field, _| !matches!(fields::treatment(field), Treatment::Dropped(_)));
     spec.insert("automountServiceAccountToken".to_owned(), Value::Bool(false));
-    carry_tolerations(&mut spec, context);
+    carry_tolerations(&mut spec, pod, context);
     carry_runtime_class(&mut spec, pod, context);
+    affinity::carry(&mut spec, pod, context)?;
     if let Some(Value::Array(volumes)) = spec.get_mut("volumes") {
         volumes.iter_mut().for_each(without_local_tokens);
     }
+    spec.remove("nodeSelector");
     if !context.patch.node_selector.is_empty() {
         spec.insert("nodeSelector".to_owned(), json!(context.patch.node_selector));
     }
-    if let Some(affinity) = &context.patch.affinity {
-        spec.insert("affinity".to_owned(), json!(affinity));
-    }
-    spec
+    Ok(spec)
 }
 
-/// Without the one for virtual nodes, or the pod might be offloaded again by the provider.
-fn carry_tolerations(spec: &mut RawObject, context: &Context) {
-    let own = match spec.remove("tolerations") {
-        Some(Value::Array(own)) => own,
-        _ => Vec::new(),
+/// Without those that would let the provider offload the pod again: for virtual nodes, and for everything.
+fn carry_tolerations(spec: &mut RawObject, pod: &RawPod, context: &Context) {
+    let own = pod.spec.get("tolerations").and_then(Value::as_array).into_iter().flatten();
+    let real = |toleration: &&Value| match toleration.get("key").and_then(Value::as_str) {
+        Some(key) => !key.is_empty() && key != taint::NOT_ALLOWED,
+        None => false,
     };
-    let own = own.into_iter().filter(|toleration| toleration.get("key") != Some(&json!(taint::NOT_ALLOWED)));
-    let all: Vec<_> = own.chain(context.patch.tolerations.iter().map(|toleration| json!(toleration))).collect();
-    if !all.is_empty() {
-        spec.insert("tolerations".to_owned(), Value::Array(all));
-    }
+    let patched = context.patch.tolerations.iter().map(|toleration| json!(toleration));
+    let all: Vec<_> = own.filter(real).cloned().chain(patched).collect();
+    match all.is_empty() {
+        true => spec.remove("tolerations"),
+        false => spec.insert("tolerations".to_owned(), Value::Array(all)),
+    };
 }
 
 /// The annotation, else the pod's own class, else the patch's; `liqo` only asks for a virtual node and means nothing there.
@@ -136,112 +151,4 @@ fn without_local_tokens(volume: &mut Value) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use rstest::rstest;
-
-    fn context() -> Context {
-        Context {
-            node_name: "away".into(),
-            home_cluster_id: "rome".into(),
-            foreign_cluster_id: "milan".into(),
-            patch: OffloadingPatch::default(),
-        }
-    }
-
-    fn pod(spec: Value) -> RawPod {
-        let object = json!({"metadata": {"name": "web", "namespace": "shop", "uid": "l1"}, "spec": spec});
-        serde_json::from_value(object).unwrap()
-    }
-
-    fn forged(spec: Value) -> Value {
-        json!(shadow_pod(&pod(spec), &context()).spec.pod)
-    }
-
-    #[test]
-    fn what_belongs_to_the_first_scheduling_stays_at_home_and_the_rest_goes() {
-        let spec = json!({
-            "nodeName": "away", "nodeSelector": {"a": "b"}, "affinity": {"nodeAffinity": {}}, "schedulerName": "s",
-            "priorityClassName": "p", "priority": 5, "preemptionPolicy": "Never", "hostNetwork": true, "hostPID": true,
-            "hostIPC": true, "serviceAccountName": "sa", "serviceAccount": "sa", "readinessGates": [{"conditionType": "x"}],
-            "topologySpreadConstraints": [{}], "automountServiceAccountToken": true,
-            "containers": [{"name": "c", "future": 1}], "restartPolicy": "Never", "terminationGracePeriodSeconds": 3,
-            "fieldOfTheFuture": {"deep": [1, 2]},
-        });
-        assert_eq!(
-            forged(spec),
-            json!({
-                "containers": [{"name": "c", "future": 1}], "restartPolicy": "Never", "terminationGracePeriodSeconds": 3,
-                "fieldOfTheFuture": {"deep": [1, 2]}, "automountServiceAccountToken": false,
-            })
-        );
-    }
-
-    #[test]
-    fn tolerations_lose_the_virtual_nodes_and_gain_the_patchs() {
-        let mut context = context();
-        context.patch.tolerations = vec![serde_json::from_value(json!({"key": "t", "operator": "Exists"})).unwrap()];
-        let spec =
-            json!({"tolerations": [{"key": "virtual-node.liqo.io/not-allowed", "operator": "Exists"}, {"key": "gpu"}]});
-        let forged = shadow_pod(&pod(spec), &context).spec.pod;
-        assert_eq!(forged["tolerations"], json!([{"key": "gpu"}, {"key": "t", "operator": "Exists"}]));
-    }
-
-    #[rstest]
-    #[case(Some("a"), Some("b"), Some("c"), Some("a"))]
-    #[case(None, Some("b"), Some("c"), Some("b"))]
-    #[case(None, Some("liqo"), Some("c"), Some("c"))]
-    #[case(None, None, Some("liqo"), None)]
-    #[case(None, Some("liqo"), None, None)]
-    fn runtime_class_by_annotation_spec_and_patch(
-        #[case] annotated: Option<&str>,
-        #[case] own: Option<&str>,
-        #[case] patched: Option<&str>,
-        #[case] expected: Option<&str>,
-    ) {
-        let mut context = context();
-        context.patch.runtime_class_name = patched.map(str::to_owned);
-        let mut pod = pod(own.map_or(json!({}), |own| json!({"runtimeClassName": own})));
-        if let Some(class) = annotated {
-            pod.annotations_mut().insert(annotation::REMOTE_RUNTIME_CLASS_NAME.to_owned(), class.to_owned());
-        }
-        let forged = shadow_pod(&pod, &context).spec.pod;
-        assert_eq!(forged.get("runtimeClassName").and_then(Value::as_str), expected);
-    }
-
-    #[test]
-    fn a_projected_volume_keeps_everything_but_the_token() {
-        let sources = json!([
-            {"serviceAccountToken": {"path": "token"}},
-            {"configMap": {"name": "kube-root-ca.crt"}},
-        ]);
-        let spec = json!({"volumes": [{"name": "kube-api-access-x", "projected": {"sources": sources}}, {"name": "e", "emptyDir": {}}]});
-        let kept = json!([
-            {"name": "kube-api-access-x", "projected": {"sources": [{"configMap": {"name": "kube-root-ca.crt"}}]}},
-            {"name": "e", "emptyDir": {}},
-        ]);
-        assert_eq!(forged(spec)["volumes"], kept);
-    }
-
-    #[test]
-    fn metadata_is_carried_filtered_and_marked() {
-        let mut context = context();
-        context.patch.labels_not_reflected = vec!["secret".into()];
-        context.patch.annotations_not_reflected = vec!["internal".into()];
-        let mut pod = pod(json!({}));
-        pod.labels_mut()
-            .extend([("app", "web"), ("secret", "x"), (label::SHADOW_POD, "true")].map(|(k, v)| (k.into(), v.into())));
-        pod.annotations_mut().extend([("note", "n"), ("internal", "x")].map(|(k, v)| (k.into(), v.into())));
-        let metadata = json!(shadow_pod(&pod, &context).metadata);
-        assert_eq!(
-            metadata,
-            json!({
-                "name": "web",
-                "labels": {"app": "web", "offloading.liqo.io/origin": "rome", "offloading.liqo.io/destination": "milan",
-                           "offloading.liqo.io/nodename": "away"},
-                "annotations": {"note": "n", "offloading.spillway.dev/origin-uid": "l1"},
-                "finalizers": ["offloading.spillway.dev/pod"],
-            })
-        );
-    }
-}
+mod tests;

@@ -2,6 +2,9 @@
 
 pub mod controller;
 pub mod digest;
+pub mod fields;
 pub mod forge;
+pub mod packed;
 pub mod plan;
 pub mod status;
+pub mod writes;

@@ -1,91 +1,132 @@
-//! Remote pod status → local pod status, and the smallest patch that takes the local one there.
+//! Remote pod status → local pod status. Pure: the time is given.
 
+mod containers;
+mod patch;
+
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use spillway_api::RawObject;
+use spillway_api::offloading::ShadowPodStatus;
 use spillway_api::raw_pod::str_of;
 
 use super::digest::LocalDigest;
+use crate::addresses::Addresses;
+pub use patch::patch;
 
 /// Never written: they belong to the API server, the resource claim controller and the scheduler.
 const NOT_OURS: &[&str] = &["qosClass", "resourceClaimStatuses", "nominatedNodeName"];
 
-/// Lists of a pod status that a strategic merge patch merges by a key.
-const MERGED_LISTS: &[(&str, &str)] = &[("conditions", "type"), ("podIPs", "ip"), ("hostIPs", "ip")];
-
-/// Conditions that a kubelet writes; those of others are left alone.
-const OUR_CONDITIONS: &[&str] = &[
-    "PodScheduled",
-    "PodReadyToStartContainers",
-    "Initialized",
-    "ContainersReady",
-    "Ready",
-    "PodResizePending",
-    "PodResizeInProgress",
-];
-
-const CONTAINER_LISTS: &[&str] = &["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];
-
 /// How a remote status is translated.
-#[derive(Clone, Debug, Default)]
-pub struct Mirror {
+#[derive(Clone, Copy)]
+pub struct Mirror<'a> {
     /// The address of this virtual node.
-    pub node_ip: Option<String>,
+    pub node_ip: Option<&'a str>,
+    pub addresses: &'a Addresses,
+    /// When a condition that changes now has changed.
+    pub at: Timestamp,
 }
 
-impl Mirror {
-    /// The status that the local pod should have.
-    pub fn status(&self, remote: &RawObject, recreations: i64, local: &LocalDigest) -> RawObject {
-        let mut status = remote.clone();
-        for field in NOT_OURS {
-            status.remove(*field);
-        }
+impl Mirror<'_> {
+    /// The status that the local pod should have, for what the remote one has.
+    pub fn status(
+        &self,
+        remote: &RawObject,
+        shadow: &ShadowPodStatus,
+        local: &LocalDigest,
+        now: &RawObject,
+    ) -> RawObject {
+        let mut status = ours(remote);
         set_generation(&mut status, local.generation);
-        self.set_host(&mut status);
-        for list in CONTAINER_LISTS {
-            for container in array(&mut status, list) {
-                add_restarts(container, recreations);
-            }
-        }
-        // What the provider takes away it brings back; here the condition is for those who disrupt the local pod.
-        if let Some(Value::Array(conditions)) = status.get_mut("conditions") {
-            conditions.retain(|condition| condition.get("type") != Some(&json!("DisruptionTarget")));
-        }
-        for condition in array(&mut status, "conditions") {
-            if let Some(condition) = condition.as_object_mut() {
-                set_generation(condition, local.generation);
-            }
-        }
+        self.set_addresses(&mut status);
+        containers::add_restarts(&mut status, shadow);
+        containers::keep_ended(&mut status, now, &local.restarts);
+        let shown = conditions(&status, shadow, local, now);
+        status.insert("conditions".to_owned(), Value::Array(shown));
+        explain_unschedulable(&mut status);
         status
     }
 
-    /// The status of a pod that is held up before it could start.
-    pub fn waiting(&self, reason: &str, message: &str, local: &LocalDigest) -> RawObject {
-        let mut status = local.status.clone();
-        for field in NOT_OURS {
-            status.remove(*field);
+    /// The status of a pod that is held up, before it could start or on its way back.
+    pub fn waiting(&self, reason: &str, message: &str, local: &LocalDigest, now: &RawObject) -> RawObject {
+        let mut status = ours(now);
+        if local.never_started {
+            status.insert("phase".to_owned(), json!("Pending"));
+        } else {
+            self.make_unready(&mut status, reason);
+            containers::wait(&mut status, reason);
+            containers::keep_ended(&mut status, now, &local.restarts);
+            status.retain(|field, _| !matches!(field.as_str(), "podIP" | "podIPs"));
         }
-        status.insert("phase".to_owned(), json!("Pending"));
-        status.insert("reason".to_owned(), json!(reason));
-        status.insert("message".to_owned(), json!(message));
+        explain(&mut status, reason, message);
         status
     }
 
-    fn set_host(&self, status: &mut RawObject) {
-        match &self.node_ip {
+    /// The status of a pod whose remote one is being taken away: it takes no more traffic, and what comes next is shown.
+    pub fn interrupted(&self, now: &RawObject) -> RawObject {
+        let mut status = ours(now);
+        self.make_unready(&mut status, "RemotePodTerminating");
+        status
+    }
+
+    /// The status of a pod that is being deleted and of which nothing is left to ask: as a kubelet words it.
+    pub fn ended(&self, now: &RawObject) -> RawObject {
+        let mut status = ours(now);
+        let succeeded = containers::end(&mut status);
+        status.insert("phase".to_owned(), json!(if succeeded { "Succeeded" } else { "Failed" }));
+        self.make_unready(&mut status, if succeeded { "PodCompleted" } else { "PodFailed" });
+        status
+    }
+
+    fn set_addresses(&self, status: &mut RawObject) {
+        if let Some(Value::String(ip)) = status.get_mut("podIP") {
+            *ip = self.addresses.local(ip);
+        }
+        for entry in array(status, "podIPs") {
+            if let Some(Value::String(ip)) = entry.get_mut("ip") {
+                *ip = self.addresses.local(ip);
+            }
+        }
+        match self.node_ip {
             Some(ip) if status.contains_key("hostIP") => {
                 status.insert("hostIP".to_owned(), json!(ip));
                 status.insert("hostIPs".to_owned(), json!([{"ip": ip}]));
             }
-            _ => {
-                status.remove("hostIP");
-                status.remove("hostIPs");
+            _ => status.retain(|field, _| !matches!(field.as_str(), "hostIP" | "hostIPs")),
+        }
+    }
+
+    fn make_unready(&self, status: &mut RawObject, reason: &str) {
+        for condition in array(status, "conditions") {
+            let kind = condition.get("type").and_then(Value::as_str);
+            if matches!(kind, Some("Ready" | "ContainersReady")) && condition.get("status") != Some(&json!("False")) {
+                condition["status"] = json!("False");
+                condition["reason"] = json!(reason);
+                condition["lastTransitionTime"] = json!(seconds(self.at));
             }
         }
     }
 }
 
+fn ours(status: &RawObject) -> RawObject {
+    let mut status = status.clone();
+    status.retain(|field, _| !NOT_OURS.contains(&field.as_str()));
+    status
+}
+
 fn array<'a>(status: &'a mut RawObject, field: &str) -> impl Iterator<Item = &'a mut Value> {
     status.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+/// The same status with a reason why nothing happens.
+pub fn explained(reason: &str, message: &str, now: &RawObject) -> RawObject {
+    let mut status = ours(now);
+    explain(&mut status, reason, message);
+    status
+}
+
+fn explain(status: &mut RawObject, reason: &str, message: &str) {
+    status.insert("reason".to_owned(), json!(reason));
+    status.insert("message".to_owned(), json!(message));
 }
 
 /// The generation that the remote saw is that of another object.
@@ -97,64 +138,80 @@ fn set_generation(object: &mut RawObject, generation: Option<i64>) {
     }
 }
 
-fn add_restarts(container: &mut Value, recreations: i64) {
-    if let Some(count) = container.get_mut("restartCount") {
-        *count = json!(count.as_i64().unwrap_or(0) + recreations);
-    }
-}
-
-/// The strategic merge patch of the status from `now` to `wanted`, or `None` if nothing differs.
-pub fn patch(now: &RawObject, wanted: &RawObject) -> Option<RawObject> {
-    // The API server puts a generation that is taken away back by itself.
-    let kept = |field: &str| NOT_OURS.contains(&field) || field == "observedGeneration";
-    let gone = now.keys().filter(|field| !wanted.contains_key(*field) && !kept(field));
-    let changes = wanted.keys().chain(gone).filter_map(|field| {
-        let change = change(field, now.get(field), wanted.get(field))?;
-        Some((field.clone(), change))
-    });
-    let patch: RawObject = changes.collect();
-    (!patch.is_empty()).then_some(patch)
-}
-
-/// What takes one field from `now` to `wanted`.
-fn change(field: &str, now: Option<&Value>, wanted: Option<&Value>) -> Option<Value> {
-    if now == wanted {
-        return None;
-    }
-    let Some(key) = merge_key(field) else { return Some(wanted.cloned().unwrap_or(Value::Null)) };
-    let changes = list_changes(field, key, now, wanted);
-    (!changes.is_empty()).then_some(Value::Array(changes))
-}
-
-fn merge_key(field: &str) -> Option<&'static str> {
-    MERGED_LISTS.iter().find(|(list, _)| *list == field).map(|(_, key)| *key)
-}
-
-fn list_changes(field: &str, key: &str, now: Option<&Value>, wanted: Option<&Value>) -> Vec<Value> {
-    let empty = Vec::new();
-    let now = now.and_then(Value::as_array).unwrap_or(&empty);
-    let wanted = wanted.and_then(Value::as_array).unwrap_or(&empty);
-    let named = |item: &Value| item.as_object().map(|item| str_of(item, key).to_owned()).unwrap_or_default();
-    // Of addresses the first is the one that counts, and a merge keeps the order of what it is given: all are named.
-    let ordered = field != "conditions" && wanted != now;
-    let changed = wanted.iter().filter(|item| ordered || !now.contains(item));
-    let mut changes: Vec<_> = changed.map(|item| replaced(item, now, key)).collect();
-    let gone = now.iter().map(named).filter(|name| !wanted.iter().any(|item| named(item) == *name));
-    let gone = gone.filter(|name| field != "conditions" || OUR_CONDITIONS.contains(&name.as_str()));
-    changes.extend(gone.map(|name| json!({"$patch": "delete", key: name})));
-    changes
-}
-
-/// An item of a merged list is itself merged: what it no longer has must be named to be erased.
-fn replaced(item: &Value, now: &[Value], key: &str) -> Value {
-    let mut item = item.clone();
-    let before = now.iter().find(|before| before.get(key) == item.get(key)).and_then(Value::as_object);
-    if let (Some(item), Some(before)) = (item.as_object_mut(), before) {
-        for field in before.keys() {
-            item.entry(field.clone()).or_insert(Value::Null);
+/// The remote conditions, but for those that mean something else here.
+fn conditions(status: &RawObject, shadow: &ShadowPodStatus, local: &LocalDigest, now: &RawObject) -> Vec<Value> {
+    let remote = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
+    let mut conditions = Vec::new();
+    for condition in remote.filter_map(Value::as_object) {
+        match str_of(condition, "type") {
+            // What the provider takes away it brings back, unless it is the end of it.
+            "DisruptionTarget" if shadow.outcome.is_none() => continue,
+            // It was scheduled here; only what keeps it from being scheduled there is news.
+            "PodScheduled" if str_of(condition, "status") != "False" => continue,
+            _ => {}
         }
+        let mut condition = condition.clone();
+        set_generation(&mut condition, local.generation);
+        conditions.push(Value::Object(condition));
     }
-    item
+    if !conditions.iter().any(|condition| condition["type"] == "PodScheduled") {
+        conditions.extend(find(now, "PodScheduled").cloned().map(|mut condition| {
+            condition.insert("status".to_owned(), json!("True"));
+            condition.retain(|field, _| !matches!(field.as_str(), "reason" | "message"));
+            Value::Object(condition)
+        }));
+    }
+    if !local.gates.is_empty() {
+        count_gates_in(&mut conditions, local, now);
+    }
+    conditions
+}
+
+/// The pod's own gates are told at home: it is Ready when its containers are and every gate is open, as a kubelet says it.
+fn count_gates_in(conditions: &mut [Value], local: &LocalDigest, now: &RawObject) {
+    let containers = conditions.iter().find(|condition| condition["type"] == "ContainersReady").cloned();
+    let Some(ready) = conditions.iter_mut().find(|condition| condition["type"] == "Ready") else { return };
+    let closed = local.gates.iter().find_map(|gate| match find(now, gate) {
+        None => Some(format!("corresponding condition of pod readiness gate \"{gate}\" does not exist.")),
+        Some(condition) => match str_of(condition, "status") {
+            "True" => None,
+            other => Some(format!("the status of pod readiness gate \"{gate}\" is not \"True\", but {other}")),
+        },
+    });
+    if let (Some(message), Some("True")) =
+        (closed, containers.as_ref().and_then(|condition| condition["status"].as_str()))
+    {
+        ready["status"] = json!("False");
+        ready["reason"] = json!("ReadinessGatesNotReady");
+        ready["message"] = json!(message);
+    }
+    // Ready changes with its gates as well, of which the remote knows nothing.
+    let gates = local.gates.iter().filter_map(|gate| find(now, gate));
+    let times = gates.map(|gate| str_of(gate, "lastTransitionTime").to_owned());
+    let latest = times.chain([ready["lastTransitionTime"].as_str().unwrap_or_default().to_owned()]).max();
+    let unchanged = find(now, "Ready").filter(|before| before.get("status") == ready.get("status"));
+    let since = unchanged.map(|before| str_of(before, "lastTransitionTime").to_owned()).or(latest);
+    ready["lastTransitionTime"] = json!(since);
+}
+
+fn find<'a>(status: &'a RawObject, kind: &str) -> Option<&'a RawObject> {
+    let conditions = status.get("conditions").and_then(Value::as_array)?;
+    conditions.iter().filter_map(Value::as_object).find(|condition| str_of(condition, "type") == kind)
+}
+
+/// Where `kubectl` shows it: the local pod has long been scheduled, so nobody would look at that condition.
+fn explain_unschedulable(status: &mut RawObject) {
+    let Some(unscheduled) = find(status, "PodScheduled").filter(|condition| str_of(condition, "status") == "False")
+    else {
+        return;
+    };
+    let message = format!("the remote cluster cannot schedule it: {}", str_of(unscheduled, "message"));
+    explain(status, "RemoteUnschedulable", &message);
+}
+
+/// Times in the API have whole seconds.
+fn seconds(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 #[cfg(test)]

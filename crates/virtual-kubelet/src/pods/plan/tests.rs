@@ -2,37 +2,58 @@ use super::*;
 use serde_json::{Value, json};
 use spillway_api::offloading::{ShadowPodPhase, ShadowPodStatus};
 
+use crate::addresses::Addresses;
+use crate::pods::packed::Packed;
+use jiff::Timestamp;
+
 fn object(value: Value) -> RawObject {
     value.as_object().cloned().expect("an object")
 }
 
-fn mirror() -> Mirror {
-    Mirror { node_ip: Some("10.0.0.1".into()) }
+const ADDRESSES: &Addresses = &Addresses::NONE;
+
+fn mirror() -> Mirror<'static> {
+    Mirror { node_ip: Some("10.0.0.1"), addresses: ADDRESSES, at: Timestamp::UNIX_EPOCH }
+}
+
+fn packed(status: Value) -> Packed {
+    Packed::of(&object(status))
 }
 
 fn local() -> LocalDigest {
     LocalDigest {
         uid: "l1".into(),
         own_grace: Some(30),
-        status: object(json!({"phase": "Pending"})),
+        never_started: true,
+        live: "same".into(),
+        status: packed(json!({"phase": "Pending"})),
         ..LocalDigest::default()
     }
 }
 
 fn shadow() -> ShadowDigest {
-    ShadowDigest { uid: "s1".into(), origin_uid: Some("l1".into()), ..ShadowDigest::default() }
+    ShadowDigest {
+        uid: "s1".into(),
+        origin_uid: Some("l1".into()),
+        live: Some("same".into()),
+        ..ShadowDigest::default()
+    }
 }
 
 fn remote() -> RemoteDigest {
-    RemoteDigest { owner: "s1".into(), status: object(json!({"phase": "Running"})), ..RemoteDigest::default() }
+    RemoteDigest { owner: "s1".into(), status: packed(json!({"phase": "Running"})), ..RemoteDigest::default() }
 }
 
 fn decide(local: Option<&LocalDigest>, shadow: Option<&ShadowDigest>, pod: Option<&RemoteDigest>) -> Step {
-    plan(local, Twin { shadow, pod }, &mirror())
+    plan(local, Twin { shadow, pod, ..Twin::default() }, &mirror())
 }
 
 fn delete_former(origin: &str) -> Step {
     Step::DeleteFormer { uid: "s1".into(), origin_uid: Some(origin.into()) }
+}
+
+fn finish() -> Step {
+    Step::FinishLocal { uid: "l1".into() }
 }
 
 fn delete(grace: Option<i64>) -> Step {
@@ -43,7 +64,7 @@ fn delete(grace: Option<i64>) -> Step {
 fn a_new_pod_is_created_and_a_finished_one_never_again() {
     assert_eq!(decide(Some(&local()), None, None), Step::CreateShadow);
     for phase in ["Succeeded", "Failed"] {
-        let ended = LocalDigest { status: object(json!({"phase": phase})), ..local() };
+        let ended = LocalDigest { status: packed(json!({"phase": phase})), has_ended: true, ..local() };
         assert_eq!(decide(Some(&ended), None, None), Step::Nothing);
         assert_eq!(decide(Some(&ended), Some(&shadow()), Some(&remote())), Step::Nothing);
     }
@@ -62,9 +83,13 @@ fn a_former_life_is_deleted_and_awaited_and_never_shown() {
     let former = ShadowDigest { origin_uid: Some("l0".into()), ..shadow() };
     assert_eq!(decide(Some(&local()), Some(&former), Some(&remote())), delete_former("l0"));
     let going = ShadowDigest { is_deleting: true, ..former.clone() };
-    assert_eq!(decide(Some(&local()), Some(&going), Some(&remote())), Step::Nothing);
+    let Step::WriteStatus { patch, .. } = decide(Some(&local()), Some(&going), Some(&remote())) else {
+        panic!("it says what it waits for")
+    };
+    assert_eq!((&patch["reason"], patch.get("phase")), (&json!("FormerPodTerminating"), None));
     let deleted = LocalDigest { deletion_grace: Some(30), ..local() };
     assert_eq!(decide(Some(&deleted), Some(&former), None), delete_former("l0"), "also when the new one goes already");
+    assert_eq!(decide(Some(&deleted), Some(&going), None), finish(), "which has nothing over there to wait for");
 }
 
 #[test]
@@ -83,15 +108,14 @@ fn deletion_passes_on_the_grace_that_differs() {
 fn the_local_pod_goes_only_when_everything_remote_is_gone() {
     let deleted = LocalDigest { deletion_grace: Some(30), ..local() };
     let going = ShadowDigest { is_deleting: true, ..shadow() };
-    let finish = Step::FinishLocal { uid: "l1".into() };
-    assert_ne!(decide(Some(&deleted), Some(&going), None), finish);
+    assert_ne!(decide(Some(&deleted), Some(&going), None), finish());
     assert_eq!(decide(Some(&deleted), None, Some(&remote())), Step::Nothing);
-    assert_eq!(decide(Some(&deleted), None, None), finish);
+    assert_eq!(decide(Some(&deleted), None, None), finish());
 }
 
 #[test]
 fn the_end_of_a_disrupted_pod_is_not_shown() {
-    let taken = RemoteDigest { is_deleting: true, status: object(json!({"phase": "Failed"})), ..remote() };
+    let taken = RemoteDigest { is_deleting: true, status: packed(json!({"phase": "Failed"})), ..remote() };
     assert_eq!(decide(Some(&local()), Some(&shadow()), Some(&taken)), Step::Nothing);
     let with_shadow = ShadowDigest { is_deleting: true, ..shadow() };
     assert_eq!(decide(Some(&local()), Some(&with_shadow), Some(&taken)), Step::Nothing, "nor with its ShadowPod");
@@ -125,13 +149,54 @@ fn a_refusal_is_shown_with_its_reason() {
 
 #[test]
 fn a_pod_of_a_namespace_without_a_twin_waits_and_never_fails() {
-    let Step::WriteStatus { patch, .. } = without_twin(Some(&local()), &mirror(), "kube-system") else {
+    let Step::WriteStatus { patch, .. } = without_twin(Some(&local()), false, &mirror(), "kube-system") else {
         panic!("a write")
     };
     assert_eq!(patch["reason"], json!("OffloadingBackOff"));
     assert!(!patch.contains_key("phase"), "it stays Pending");
-    let running = LocalDigest { status: object(json!({"phase": "Running", "containerStatuses": []})), ..local() };
-    assert_eq!(without_twin(Some(&running), &mirror(), "x"), Step::Nothing);
+    let running = LocalDigest { never_started: false, status: packed(json!({"phase": "Running"})), ..local() };
+    assert_eq!(without_twin(Some(&running), false, &mirror(), "x"), Step::Nothing);
     let deleted = LocalDigest { deletion_grace: Some(30), ..local() };
-    assert_eq!(without_twin(Some(&deleted), &mirror(), "x"), Step::FinishLocal { uid: "l1".into() });
+    assert_eq!(without_twin(Some(&deleted), false, &mirror(), "x"), finish());
+    assert_eq!(without_twin(Some(&deleted), true, &mirror(), "x"), finish(), "it never had a twin");
+    let ending = LocalDigest { deletion_grace: Some(30), ..running };
+    assert_eq!(without_twin(Some(&ending), false, &mirror(), "x"), finish());
+    let Step::WriteStatus { patch, .. } = without_twin(Some(&ending), true, &mirror(), "x") else { panic!("a write") };
+    assert_eq!(patch["reason"], json!("OffloadingBackOff"), "it may still run over there: it waits, and says so");
+}
+
+#[test]
+fn a_change_of_a_running_pod_is_carried_over_unless_it_was_refused() {
+    let changed = LocalDigest { live: "other".into(), ..local() };
+    assert_eq!(decide(Some(&changed), Some(&shadow()), Some(&remote())), Step::UpdateShadow);
+    let (shadow, pod) = (shadow(), remote());
+    let held = Twin { shadow: Some(&shadow), pod: Some(&pod), updates_held: true, ..Twin::default() };
+    assert!(matches!(plan(Some(&changed), held, &mirror()), Step::WriteStatus { .. }), "its status goes on");
+    let deleted = LocalDigest { live: "other".into(), deletion_grace: Some(30), ..local() };
+    assert_eq!(decide(Some(&deleted), Some(&shadow), Some(&pod)), delete(None));
+    let unmarked = ShadowDigest { live: None, ..shadow };
+    assert_eq!(decide(Some(&local()), Some(&unmarked), Some(&pod)), Step::UpdateShadow, "of an older version");
+}
+
+#[test]
+fn who_holds_a_deleted_pod_by_a_finalizer_sees_how_it_ended_first() {
+    let held = LocalDigest {
+        deletion_grace: Some(30),
+        has_finalizers: true,
+        never_started: false,
+        status: packed(json!({"phase": "Running"})),
+        ..local()
+    };
+    let last = RemoteDigest { has_ended: true, status: packed(json!({"phase": "Succeeded"})), ..remote() };
+    let twin = Twin { last: Some(&last), ..Twin::default() };
+    let phase = |step| match step {
+        Step::WriteStatus { patch, .. } => patch["phase"].clone(),
+        step => panic!("{step:?}"),
+    };
+    assert_eq!(phase(plan(Some(&held), twin, &mirror())), json!("Succeeded"));
+    assert_eq!(phase(plan(Some(&held), Twin::default(), &mirror())), json!("Failed"), "nobody saw how");
+    let ended = LocalDigest { has_ended: true, ..held };
+    assert_eq!(plan(Some(&ended), twin, &mirror()), finish());
+    let finished = LocalDigest { deletion_grace: Some(0), ..ended };
+    assert_eq!(plan(Some(&finished), twin, &mirror()), Step::Nothing, "once");
 }

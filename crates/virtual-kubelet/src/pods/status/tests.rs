@@ -1,4 +1,5 @@
 use super::*;
+use rstest::rstest;
 
 fn object(value: Value) -> RawObject {
     value.as_object().cloned().expect("an object")
@@ -8,23 +9,35 @@ fn local() -> LocalDigest {
     LocalDigest { generation: Some(4), ..LocalDigest::default() }
 }
 
+fn mirror(addresses: &Addresses) -> Mirror<'_> {
+    Mirror { node_ip: Some("10.0.0.1"), addresses, at: "2026-01-02T03:04:05.6Z".parse().unwrap() }
+}
+
+fn shown(remote: Value, shadow: &ShadowPodStatus, local: &LocalDigest, now: Value) -> Value {
+    let addresses = Addresses::default();
+    Value::Object(mirror(&addresses).status(&object(remote), shadow, local, &object(now)))
+}
+
 #[test]
 fn a_remote_status_becomes_a_local_one() {
-    let remote = object(json!({
+    let remote = json!({
         "phase": "Running", "qosClass": "Burstable", "observedGeneration": 2, "nominatedNodeName": "n",
         "resourceClaimStatuses": [], "hostIP": "192.168.0.7", "hostIPs": [{"ip": "192.168.0.7"}],
         "podIP": "10.9.0.3", "podIPs": [{"ip": "10.9.0.3"}, {"ip": "fd00::3"}], "startTime": "t",
-        "conditions": [{"type": "Ready", "status": "True", "observedGeneration": 2}],
+        "conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "theirs"},
+                       {"type": "Ready", "status": "True", "observedGeneration": 2}],
         "containerStatuses": [{"name": "c", "restartCount": 1, "fieldOfTheFuture": true}],
         "initContainerStatuses": [{"name": "i", "restartCount": 0}],
-    }));
-    let mirror = Mirror { node_ip: Some("10.0.0.1".into()) };
+    });
+    let now = json!({"conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "ours"}]});
+    let shadow = ShadowPodStatus { recreations: 2, ..ShadowPodStatus::default() };
     assert_eq!(
-        Value::Object(mirror.status(&remote, 2, &local())),
+        shown(remote, &shadow, &local(), now),
         json!({
             "phase": "Running", "observedGeneration": 4, "hostIP": "10.0.0.1", "hostIPs": [{"ip": "10.0.0.1"}],
             "podIP": "10.9.0.3", "podIPs": [{"ip": "10.9.0.3"}, {"ip": "fd00::3"}], "startTime": "t",
-            "conditions": [{"type": "Ready", "status": "True", "observedGeneration": 4}],
+            "conditions": [{"type": "Ready", "status": "True", "observedGeneration": 4},
+                           {"type": "PodScheduled", "status": "True", "lastTransitionTime": "ours"}],
             "containerStatuses": [{"name": "c", "restartCount": 3, "fieldOfTheFuture": true}],
             "initContainerStatuses": [{"name": "i", "restartCount": 2}],
         })
@@ -32,173 +45,95 @@ fn a_remote_status_becomes_a_local_one() {
 }
 
 #[test]
-fn a_second_address_that_changes_does_not_become_the_first() {
-    let now = object(json!({"podIPs": [{"ip": "10.0.0.3"}, {"ip": "fd00::3"}]}));
-    let wanted = object(json!({"podIPs": [{"ip": "10.0.0.3"}, {"ip": "fd00::4"}]}));
-    let all = json!([{"ip": "10.0.0.3"}, {"ip": "fd00::4"}, {"$patch": "delete", "ip": "fd00::3"}]);
-    assert_eq!(patch(&now, &wanted).unwrap()["podIPs"], all);
+fn a_remote_pod_that_was_only_made_is_no_news() {
+    let now = json!({"phase": "Pending", "qosClass": "BestEffort", "conditions": [
+        {"type": "PodScheduled", "status": "True", "lastTransitionTime": "t"}]});
+    let remote = json!({"phase": "Pending", "qosClass": "BestEffort"});
+    let wanted = shown(remote, &ShadowPodStatus::default(), &local(), now.clone());
+    assert_eq!(patch(&object(now), &object(wanted)), None);
 }
 
 #[test]
-fn a_disruption_at_the_provider_is_not_shown_and_one_at_home_is_kept() {
-    let disrupted = object(json!({"conditions": [{"type": "DisruptionTarget", "status": "True"}]}));
-    let shown = Mirror::default().status(&disrupted, 0, &local());
-    assert_eq!(shown["conditions"], json!([]));
-    assert_eq!(patch(&disrupted, &shown), None, "what home's own eviction wrote stays");
+fn what_keeps_a_remote_pod_from_being_scheduled_is_shown_and_goes_again() {
+    let unscheduled = json!({"phase": "Pending", "conditions": [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]});
+    let now = json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]});
+    let wanted = shown(unscheduled, &ShadowPodStatus::default(), &local(), now);
+    assert_eq!(wanted["reason"], json!("RemoteUnschedulable"));
+    assert_eq!(wanted["message"], json!("the remote cluster cannot schedule it: 0/3 nodes"));
+    assert_eq!(wanted["conditions"][0]["status"], json!("False"));
+    let scheduled = json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]});
+    let after = shown(scheduled, &ShadowPodStatus::default(), &local(), wanted);
+    assert_eq!(after, json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]}));
 }
 
 #[test]
-fn equal_statuses_need_no_patch_and_what_is_not_ours_is_no_difference() {
-    let wanted = object(json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}));
-    assert_eq!(patch(&wanted, &wanted), None);
-    let mut now = wanted.clone();
-    now.insert("qosClass".into(), json!("Guaranteed"));
-    now.insert(
-        "conditions".into(),
-        json!([{"type": "Ready", "status": "True"}, {"type": "example.com/gate", "status": "True"}]),
-    );
-    assert_eq!(patch(&now, &wanted), None, "a condition of somebody else stays without a word");
+fn a_disruption_at_the_provider_is_not_shown_unless_it_is_the_end_and_one_at_home_is_kept() {
+    let disrupted = json!({"conditions": [{"type": "DisruptionTarget", "status": "True"}]});
+    let wanted = shown(disrupted.clone(), &ShadowPodStatus::default(), &local(), disrupted.clone());
+    assert_eq!(wanted["conditions"], json!([]));
+    assert_eq!(patch(&object(disrupted.clone()), &object(wanted)), None, "what home's own eviction wrote stays");
+    let ended = ShadowPodStatus { outcome: Some(RawObject::new()), ..ShadowPodStatus::default() };
+    assert_eq!(shown(disrupted.clone(), &ended, &local(), json!({}))["conditions"], disrupted["conditions"]);
+}
+
+#[rstest]
+#[case("True", Some("True"), "True", None)]
+#[case("True", Some("False"), "False", Some("ReadinessGatesNotReady"))]
+#[case("True", None, "False", Some("ReadinessGatesNotReady"))]
+#[case("False", Some("True"), "False", Some("ContainersNotReady"))]
+fn ready_is_what_the_containers_and_the_local_gates_make_it(
+    #[case] containers: &str,
+    #[case] gate: Option<&str>,
+    #[case] ready: &str,
+    #[case] reason: Option<&str>,
+) {
+    let unready = (containers == "False").then_some("ContainersNotReady");
+    let condition =
+        |kind: &str| json!({"type": kind, "status": containers, "reason": unready, "lastTransitionTime": "1"});
+    let remote = json!({"conditions": [condition("ContainersReady"), condition("Ready")]});
+    let gates: Vec<_> =
+        gate.iter().map(|status| json!({"type": "gate", "status": status, "lastTransitionTime": "2"})).collect();
+    let local = LocalDigest { gates: vec!["gate".to_owned()], ..local() };
+    let shown = shown(remote, &ShadowPodStatus::default(), &local, json!({"conditions": gates}));
+    let found = shown["conditions"].as_array().unwrap().iter().find(|condition| condition["type"] == "Ready").unwrap();
+    assert_eq!((&found["status"], found["reason"].as_str()), (&json!(ready), reason));
+    assert_eq!(found["lastTransitionTime"], json!(if gate.is_some() { "2" } else { "1" }), "the later of the two");
 }
 
 #[test]
-fn a_new_address_replaces_the_old_one() {
-    let now = object(json!({"podIP": "10.0.0.3", "podIPs": [{"ip": "10.0.0.3"}]}));
-    let wanted = object(json!({"podIP": "10.0.0.4", "podIPs": [{"ip": "10.0.0.4"}]}));
-    assert_eq!(
-        Value::Object(patch(&now, &wanted).unwrap()),
-        json!({
-            "podIP": "10.0.0.4", "podIPs": [{"ip": "10.0.0.4"}, {"$patch": "delete", "ip": "10.0.0.3"}],
-        })
-    );
-}
-
-#[test]
-fn a_condition_of_ours_that_is_gone_is_deleted_and_a_field_that_is_gone_is_erased() {
+fn a_pod_on_its_way_back_takes_no_traffic_and_has_no_address() {
     let now = object(json!({
-        "reason": "PodRefused", "conditions": [
-            {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node"},
-            {"type": "PodResizePending", "status": "True"},
-        ],
+        "phase": "Running", "podIP": "10.9.0.3", "podIPs": [{"ip": "10.9.0.3"}],
+        "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "before"},
+                       {"type": "Initialized", "status": "True"}],
+        "containerStatuses": [{"name": "c", "ready": true, "started": true, "restartCount": 1, "state": {"running": {}}}],
     }));
-    let wanted = object(json!({"conditions": [{"type": "PodScheduled", "status": "True"}]}));
+    let addresses = Addresses::default();
+    let waiting = mirror(&addresses).waiting("PodRefused", "exceeded quota", &local(), &now);
     assert_eq!(
-        Value::Object(patch(&now, &wanted).unwrap()),
+        Value::Object(waiting.clone()),
         json!({
-            "reason": null, "conditions": [
-                {"type": "PodScheduled", "status": "True", "reason": null, "message": null},
-                {"$patch": "delete", "type": "PodResizePending"},
-            ],
+            "phase": "Running", "reason": "PodRefused", "message": "exceeded quota",
+            "conditions": [{"type": "Ready", "status": "False", "reason": "PodRefused",
+                            "lastTransitionTime": "2026-01-02T03:04:05Z"},
+                           {"type": "Initialized", "status": "True"}],
+            "containerStatuses": [{"name": "c", "ready": false, "started": false, "restartCount": 1,
+                                   "state": {"waiting": {"reason": "PodRefused"}}}],
         })
     );
+    let later = Mirror { at: "2027-01-01T00:00:00Z".parse().unwrap(), ..mirror(&addresses) };
+    assert_eq!(later.waiting("PodRefused", "exceeded quota", &local(), &waiting), waiting, "said once");
 }
 
 #[test]
-fn lists_without_a_key_are_replaced_whole() {
-    let now = object(json!({"containerStatuses": [{"name": "a", "ready": false}, {"name": "b"}]}));
-    let wanted = object(json!({"containerStatuses": [{"name": "a", "ready": true}]}));
-    assert_eq!(
-        Value::Object(patch(&now, &wanted).unwrap()),
-        json!({"containerStatuses": [{"name": "a", "ready": true}]})
-    );
-}
-
-/// What an API server makes of a strategic merge patch of a pod status.
-fn applied(now: &RawObject, patch: &RawObject) -> RawObject {
-    let mut result = now.clone();
-    for (field, change) in patch {
-        match (merge_key(field), change) {
-            (_, Value::Null) => drop(result.remove(field)),
-            (Some(key), Value::Array(changes)) => {
-                let mut items = result.remove(field).and_then(|items| items.as_array().cloned()).unwrap_or_default();
-                for change in changes {
-                    let at = items.iter().position(|item| item.get(key) == change.get(key));
-                    match (change.get("$patch"), at) {
-                        (Some(_), Some(at)) => drop(items.remove(at)),
-                        (Some(_), None) => {}
-                        (None, Some(at)) => merge(&mut items[at], change),
-                        (None, None) => items.push(change.clone()),
-                    }
-                }
-                if !items.is_empty() {
-                    result.insert(field.clone(), Value::Array(items));
-                }
-            }
-            _ => drop(result.insert(field.clone(), change.clone())),
-        }
-    }
-    result
-}
-
-fn merge(item: &mut Value, change: &Value) {
-    let (Some(item), Some(change)) = (item.as_object_mut(), change.as_object()) else { return };
-    for (field, value) in change {
-        match value {
-            Value::Null => drop(item.remove(field)),
-            value => drop(item.insert(field.clone(), value.clone())),
-        }
-    }
-}
-
-/// Lists with a key have no order that matters here.
-fn sorted(mut status: RawObject) -> RawObject {
-    for (field, key) in MERGED_LISTS {
-        if let Some(Value::Array(items)) = status.get_mut(*field) {
-            items.sort_by_key(|item| item.get(*key).and_then(Value::as_str).map(str::to_owned));
-            if items.is_empty() {
-                status.remove(*field);
-            }
-        }
-    }
-    status
-}
-
-mod properties {
-    use super::*;
-    use proptest::prelude::*;
-    use proptest::sample::subsequence;
-
-    fn conditions() -> impl Strategy<Value = Value> {
-        let kinds = vec!["PodScheduled", "Initialized", "ContainersReady", "Ready", "PodResizePending"];
-        (subsequence(kinds, 0..=5), any::<[Option<bool>; 5]>()).prop_map(|(kinds, facts)| {
-            let condition = |(kind, fact): (&str, Option<bool>)| match fact {
-                Some(true) => json!({"type": kind, "status": "True"}),
-                Some(false) => json!({"type": kind, "status": "False", "reason": "Because"}),
-                None => json!({"type": kind, "status": "Unknown", "message": "who knows"}),
-            };
-            kinds.into_iter().zip(facts).map(condition).collect()
-        })
-    }
-
-    fn addresses() -> impl Strategy<Value = Value> {
-        subsequence(vec!["10.0.0.1", "10.0.0.2", "fd00::1"], 0..=3)
-            .prop_map(|ips| ips.into_iter().map(|ip| json!({"ip": ip})).collect())
-    }
-
-    prop_compose! {
-        fn status()(
-            phase in prop_oneof!["Pending", "Running"], reason in any::<Option<bool>>(), conditions in conditions(),
-            pod_ips in addresses(), restarts in proptest::option::of(0..3),
-        ) -> RawObject {
-            let mut status = object(json!({"phase": phase, "conditions": conditions, "podIPs": pod_ips}));
-            if let Some(reason) = reason {
-                status.insert("reason".to_owned(), json!(if reason { "A" } else { "B" }));
-            }
-            if let Some(restarts) = restarts {
-                status.insert("containerStatuses".to_owned(), json!([{"name": "c", "restartCount": restarts}]));
-            }
-            sorted(status)
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn the_patch_leads_exactly_to_what_is_wanted(now in status(), wanted in status()) {
-            let result = match patch(&now, &wanted) {
-                Some(patch) => sorted(applied(&now, &patch)),
-                None => now.clone(),
-            };
-            prop_assert_eq!(&result, &wanted);
-            prop_assert_eq!(patch(&result, &wanted), None, "and then there is nothing left to do");
-        }
+fn a_pod_that_is_being_taken_away_over_there_is_unready_and_otherwise_as_it_was() {
+    let now = object(json!({"phase": "Running", "podIP": "10.9.0.3", "conditions": [
+        {"type": "Ready", "status": "True"}, {"type": "ContainersReady", "status": "True"}]}));
+    let addresses = Addresses::default();
+    let shown = mirror(&addresses).interrupted(&now);
+    assert_eq!((&shown["phase"], &shown["podIP"]), (&json!("Running"), &json!("10.9.0.3")));
+    for condition in shown["conditions"].as_array().unwrap() {
+        assert_eq!((&condition["status"], &condition["reason"]), (&json!("False"), &json!("RemotePodTerminating")));
     }
 }
