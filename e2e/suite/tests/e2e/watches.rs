@@ -41,6 +41,7 @@ async fn three_hundred_watches_all_see_an_event() -> Result<()> {
                 config: watcher::Config::default().fields("metadata.name=late"),
                 metrics: metrics.clone(),
                 kicks: Kicks::default(),
+                on_refusal: None,
                 synced,
             };
             let api = Api::namespaced(lease.client.clone(), &namespace.name);
