@@ -33,11 +33,14 @@ struct State<D> {
     digests: HashMap<ObjectKey, Arc<D>>,
     synced: HashSet<Scope>,
     last: HashMap<ObjectKey, Arc<D>>,
+    /// There, but nobody can say what they are.
+    unreadable: HashSet<ObjectKey>,
 }
 
 impl<D> Default for Index<D> {
     fn default() -> Self {
-        let state = State { digests: HashMap::new(), synced: HashSet::new(), last: HashMap::new() };
+        let state =
+            State { digests: HashMap::new(), synced: HashSet::new(), last: HashMap::new(), unreadable: HashSet::new() };
         Self { state: RwLock::new(state), keep_last: None }
     }
 }
@@ -97,14 +100,26 @@ impl<D> Index<D> {
         self.state.write().digests.entry(key).or_insert_with(|| Arc::new(digest));
     }
 
+    /// Whether the object under this key is there in a form that can't be decoded: what is known of it, if anything, is of
+    /// before, and its absence from the index means nothing.
+    pub fn is_unreadable(&self, key: &ObjectKey) -> bool {
+        self.state.read().unreadable.contains(key)
+    }
+
+    pub fn mark_unreadable(&self, key: ObjectKey) {
+        self.state.write().unreadable.insert(key);
+    }
+
     pub fn insert(&self, key: ObjectKey, digest: D) {
         let mut state = self.state.write();
         state.last.remove(&key);
+        state.unreadable.remove(&key);
         state.digests.insert(key, Arc::new(digest));
     }
 
     pub fn remove(&self, key: &ObjectKey) -> bool {
         let mut state = self.state.write();
+        state.unreadable.remove(key);
         let Some(removed) = state.digests.remove(key) else { return false };
         if self.keep_last.is_some_and(|which| which(&removed)) {
             state.last.insert(key.clone(), removed);
@@ -120,6 +135,7 @@ impl<D> Index<D> {
         for key in &gone {
             state.digests.remove(key);
         }
+        state.unreadable.retain(|key| !scope.covers(key) || listed.contains(key));
         state.synced.insert(scope.clone());
         gone
     }
@@ -129,6 +145,7 @@ impl<D> Index<D> {
         let mut state = self.state.write();
         state.synced.remove(scope);
         state.last.retain(|key, _| !scope.covers(key));
+        state.unreadable.retain(|key| !scope.covers(key));
         state.digests.retain(|key, _| !scope.covers(key));
     }
 }

@@ -181,6 +181,7 @@ where
             }
             // What is known of it stays: an object that can't be read is not an object that is gone.
             Err(error) => {
+                self.index.mark_unreadable(key.clone());
                 self.watch.metrics.undecodable(self.watch.cluster, self.watch.resource);
                 tracing::warn!(%key, resource = self.watch.resource, %error, "object skipped: it cannot be decoded");
             }

@@ -131,6 +131,7 @@ fn observed(shadow: &ShadowDigest, pod: &PodDigest, phase: ShadowPodPhase) -> Sh
         phase,
         pod_uid: Some(pod.uid.clone()),
         recreations: before.recreations + i64::from(recreated),
+        former_restarts: before.former_restarts.clone(),
         reason: None,
         message: None,
         observed_generation: shadow.generation,

@@ -5,10 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::ResourceExt;
 use parking_lot::{Mutex, RwLock};
-use spillway_api::offloading::ShadowPod;
-use spillway_operator::error::{RequestError, is_conflict, while_trying, words};
+use spillway_operator::error::{RequestError, while_trying, words};
 use spillway_operator::index::Scope;
 use spillway_operator::patience::Patience;
 use spillway_operator::peer::Reach;
@@ -16,7 +14,7 @@ use spillway_operator::{Action, Categorised, Category, Index, ObjectKey};
 use tokio::sync::watch;
 
 use super::digest::{LocalDigest, RemoteDigest, ShadowDigest};
-use super::forge::{self, Context, Refusal};
+use super::forge::Context;
 use super::plan::{self, Step, Twin};
 use super::status::Mirror;
 use super::writes::Writes;
@@ -25,7 +23,7 @@ use crate::remote::Troubles;
 use crate::twins::Twins;
 
 /// What was refused is tried again after this, and then ever more seldom.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
+pub(super) const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 pub struct Controller {
@@ -46,7 +44,7 @@ pub struct Controller {
 
 /// What the provider refused of late: ShadowPods, and changes of them.
 pub struct Refusals {
-    creations: Patience,
+    pub(super) creations: Patience,
     updates: Patience,
 }
 
@@ -69,20 +67,42 @@ impl Controller {
     /// `key` is the local pod's. The indexes of local pods and of twin namespaces must be complete before the first call.
     pub async fn reconcile(&self, key: ObjectKey) -> Result<Action, RequestError> {
         let local = self.locals.get(&key);
-        let local = local.as_deref();
         let addresses = self.addresses.read().clone();
         let mirror = Mirror { node_ip: self.node_ip.as_deref(), addresses: &addresses, at: Timestamp::now() };
+        let outcome = self.attend(&key, local.as_deref(), &mirror).await;
+        let away = match &*self.reach.borrow() {
+            Reach::Away { reason, message, .. } => Some((*reason, message.clone())),
+            Reach::Unknown | Reach::Reachable => None,
+        };
+        if let (Err(_), Some(local), Some((reason, message))) = (&outcome, local.as_deref(), away)
+            && let Step::WriteStatus { uid, patch } = plan::held_up(local, reason, &message, &mirror)
+        {
+            self.writes.write_status(&key, &uid, patch).await?;
+        }
+        outcome
+    }
+
+    async fn attend(
+        &self,
+        key: &ObjectKey,
+        local: Option<&LocalDigest>,
+        mirror: &Mirror<'_>,
+    ) -> Result<Action, RequestError> {
         let Some(namespace) = self.twins.away(&key.namespace) else {
-            let step = plan::without_twin(local, self.twins.is_wanted(&key.namespace), &mirror, &key.namespace);
-            return self.carry_out(&key, &key, local, &mirror, step).await;
+            let step = plan::without_twin(local, self.twins.is_wanted(&key.namespace), mirror, &key.namespace);
+            return self.carry_out(key, key, local, mirror, step).await;
         };
         let scope = Scope::Namespace(namespace.clone());
         let away = ObjectKey { namespace, name: key.name.clone() };
         // Read before it is asked whether absence means anything: the watches may just be closing.
         let (shadow, pod) = (self.shadows.get(&away), self.remotes.get(&away));
         if !(self.shadows.is_synced(&scope) && self.remotes.is_synced(&scope)) {
-            let step = self.explain_unread(local, &away, &mirror);
-            return self.carry_out(&key, &away, local, &mirror, step).await; // the end of the lists wakes everything
+            let step = self.explain_unread(local, &away, mirror);
+            return self.carry_out(key, &away, local, mirror, step).await; // the end of the lists wakes everything
+        }
+        let unreadable = self.shadows.is_unreadable(&away) || self.remotes.is_unreadable(&away);
+        if unreadable || self.locals.is_unreadable(key) {
+            return Ok(Action::Await); // the watch has said so; nothing is done on half a picture
         }
         if shadow.is_some() {
             self.unseen.lock().remove(&away);
@@ -92,10 +112,10 @@ impl Controller {
         }
         if local.is_none() {
             self.remotes.forget_last(&away);
-            self.refusals.creations.forget(&key);
-            self.refusals.updates.forget(&key);
+            self.refusals.creations.forget(key);
+            self.refusals.updates.forget(key);
         }
-        let held = local.and_then(|local| self.refusals.updates.wait(&key, &local.live));
+        let held = local.and_then(|local| self.refusals.updates.wait(key, &local.live));
         let last = self.remotes.last(&away);
         let twin = Twin {
             shadow: shadow.as_deref(),
@@ -103,7 +123,7 @@ impl Controller {
             last: last.as_deref(),
             updates_held: held.is_some(),
         };
-        let step = plan::plan(local, twin, &mirror);
+        let step = plan::plan(local, twin, mirror);
         if matches!(step, Step::WriteStatus { .. }) && matches!(*self.reach.borrow(), Reach::Away { .. }) {
             // What is known may be outdated, and the node controller knows better; the peer's return wakes every pod.
             return Ok(Action::Await);
@@ -113,7 +133,7 @@ impl Controller {
         {
             return Ok(Action::LookAgain(Duration::from_secs(1)));
         }
-        let action = self.carry_out(&key, &away, local, &mirror, step).await?;
+        let action = self.carry_out(key, &away, local, mirror, step).await?;
         Ok(match (action, held) {
             (Action::Await, Some(held)) => Action::LookAgain(held),
             (action, _) => action,
@@ -161,97 +181,6 @@ impl Controller {
         Ok(Action::Await)
     }
 
-    async fn create_shadow(
-        &self,
-        home: &ObjectKey,
-        away: &ObjectKey,
-        local: &LocalDigest,
-        mirror: &Mirror<'_>,
-    ) -> Result<Action, RequestError> {
-        if let Some(wait) = self.refusals.creations.wait(home, &local.live) {
-            return Ok(Action::LookAgain(wait));
-        }
-        let shadow = match self.forged(home, local).await? {
-            Some(Ok(shadow)) => shadow,
-            Some(Err(Refusal(why))) => {
-                self.show(home, local, "OffloadingRefused", &why, mirror).await?;
-                return Ok(Action::Await); // only a change of the pod can help
-            }
-            None => return Ok(Action::Await), // deleted meanwhile: its event is on the way
-        };
-        self.unseen.lock().insert(away.clone(), local.uid.clone());
-        match self.writes.create_shadow(away, &shadow).await {
-            Ok(()) => {
-                tracing::debug!(pod = %home, shadow = %away, "ShadowPod created");
-                self.refusals.creations.forget(home);
-                Ok(Action::Await)
-            }
-            Err(error) if is_conflict(&error) => self.name_taken(home, away, local, mirror, error).await,
-            Err(error) => self.refused(home, away, local, mirror, error).await,
-        }
-    }
-
-    async fn forged(
-        &self,
-        home: &ObjectKey,
-        local: &LocalDigest,
-    ) -> Result<Option<Result<Box<ShadowPod>, Refusal>>, RequestError> {
-        let forged = local.forged.lock().clone();
-        if forged.is_some() {
-            return Ok(forged);
-        }
-        let read = self.writes.local(home, &local.uid).await.map_err(while_trying("read the pod"))?;
-        Ok(read.map(|read| forge::shadow_pod(&read, &self.context).map(Box::new)))
-    }
-
-    /// The provider answered, and not with yes: the user sees what it said, and it is asked again after a while.
-    async fn refused(
-        &self,
-        home: &ObjectKey,
-        away: &ObjectKey,
-        local: &LocalDigest,
-        mirror: &Mirror<'_>,
-        error: kube::Error,
-    ) -> Result<Action, RequestError> {
-        let kube::Error::Api(status) = &error else {
-            return Err(while_trying("create the ShadowPod")(error)); // it may be there for all we know
-        };
-        if status.code < 500 {
-            self.unseen.lock().remove(away); // refused for certain
-        }
-        let pause = self.refusals.creations.failed(home, &local.live).max(error.retry_after().unwrap_or_default());
-        // A server that is only busy or hiccups once is no news.
-        if error.category() == Category::Permanent || pause > FIRST_PAUSE {
-            self.show(home, local, "OffloadingRefused", &words(&error), mirror).await?;
-        }
-        tracing::warn!(pod = %home, error = words(&error), ?pause, "the provider refuses the ShadowPod");
-        Ok(Action::LookAgain(pause))
-    }
-
-    /// The name is in use: by our own ShadowPod that the watch has not shown yet, or by one that is none of ours.
-    async fn name_taken(
-        &self,
-        home: &ObjectKey,
-        away: &ObjectKey,
-        local: &LocalDigest,
-        mirror: &Mirror<'_>,
-        error: kube::Error,
-    ) -> Result<Action, RequestError> {
-        let Some(there) = self.writes.shadow(away).await? else {
-            return Err(while_trying("create the ShadowPod")(error));
-        };
-        let ownership = self.context.ownership();
-        if ownership.iter().all(|(key, value)| there.labels().get(*key).is_some_and(|there| there == value)) {
-            return Ok(Action::Await);
-        }
-        let message = format!(
-            "the remote namespace {} has a ShadowPod of this name that is not ours; it is left alone",
-            away.namespace
-        );
-        self.show(home, local, "OffloadingNameTaken", &message, mirror).await?;
-        Ok(Action::LookAgain(self.refusals.creations.failed(home, &local.live)))
-    }
-
     async fn update_shadow(
         &self,
         home: &ObjectKey,
@@ -269,20 +198,6 @@ impl Controller {
                 Ok(Action::LookAgain(Duration::ZERO)) // its status goes on being shown
             }
             Err(error) => Err(while_trying("carry over what changed of the pod")(error)),
-        }
-    }
-
-    async fn show(
-        &self,
-        home: &ObjectKey,
-        local: &LocalDigest,
-        reason: &str,
-        message: &str,
-        mirror: &Mirror<'_>,
-    ) -> Result<(), RequestError> {
-        match plan::held_up(local, reason, message, mirror) {
-            Step::WriteStatus { uid, patch } => self.writes.write_status(home, &uid, patch).await,
-            _ => Ok(()),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The pods of the virtual node.
 
 pub mod controller;
+mod creation;
 pub mod digest;
 pub mod fields;
 pub mod forge;

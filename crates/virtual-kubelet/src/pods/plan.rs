@@ -159,6 +159,16 @@ pub fn without_twin(local: Option<&LocalDigest>, wanted: bool, mirror: &Mirror<'
     held_up(local, reason::OFFLOADING_BACK_OFF, &message, mirror)
 }
 
+/// Says why the provider does not take the pod: nothing of it runs.
+pub fn refused(local: &LocalDigest, reason: &str, message: &str, mirror: &Mirror<'_>) -> Step {
+    if local.has_ended {
+        return Step::Nothing;
+    }
+    let now = local.status.open();
+    let wanted = mirror.waiting(reason, message, local, &now);
+    write(local, &now, &wanted)
+}
+
 /// Says why nothing happens to a pod that has not started, or that is to end.
 pub fn held_up(local: &LocalDigest, reason: &str, message: &str, mirror: &Mirror<'_>) -> Step {
     if local.has_ended || !(local.never_started || local.deletion_grace.is_some()) {

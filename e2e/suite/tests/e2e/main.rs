@@ -5,6 +5,7 @@
 
 mod crds;
 mod faults;
+mod fields;
 mod kills;
 mod metrics;
 mod node;
@@ -12,6 +13,8 @@ mod parity;
 mod partition;
 mod pods;
 mod recreation;
+mod status;
+mod updates;
 mod victims;
 mod watches;
 

@@ -43,6 +43,7 @@ async fn three_hundred_watches_all_see_an_event() -> Result<()> {
                 kicks: Kicks::default(),
                 on_refusal: None,
                 synced,
+                on_refusal: None,
             };
             let api = Api::namespaced(lease.client.clone(), &namespace.name);
             let (saw, told, stop) = (saw.clone(), told.clone(), stop.clone());
