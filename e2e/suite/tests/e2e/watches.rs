@@ -41,7 +41,6 @@ async fn three_hundred_watches_all_see_an_event() -> Result<()> {
                 config: watcher::Config::default().fields("metadata.name=late"),
                 metrics: metrics.clone(),
                 kicks: Kicks::default(),
-                on_refusal: None,
                 synced,
                 on_refusal: None,
             };
