@@ -47,7 +47,9 @@ impl Audit {
     /// What was answered since; the log is written before the answer.
     pub fn requests(&self) -> Result<Vec<Request>> {
         let mut file = std::fs::File::open(&self.log).with_context(|| format!("no log {}", self.log.display()))?;
-        file.seek(SeekFrom::Start(self.position))?;
+        // A server that starts anew sets a long log aside.
+        let is_another = file.metadata()?.len() < self.position;
+        file.seek(SeekFrom::Start(if is_another { 0 } else { self.position }))?;
         let mut text = Vec::new();
         file.read_to_end(&mut text)?;
         let text = String::from_utf8_lossy(&text);

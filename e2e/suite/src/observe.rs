@@ -42,6 +42,11 @@ impl Observer {
         lock(&self.seen).clone()
     }
 
+    /// How the pod of this name was last seen.
+    pub fn last(&self, name: &str) -> Option<Pod> {
+        lock(&self.seen).iter().rev().find(|seen| seen.pod.name_any() == name).map(|seen| seen.pod.clone())
+    }
+
     /// Of each local pod, by UID: its remote pods, by UID, and of each the containers that have run.
     pub fn runs(&self) -> BTreeMap<String, BTreeMap<String, BTreeSet<String>>> {
         let mut runs = BTreeMap::<_, BTreeMap<_, BTreeSet<_>>>::new();

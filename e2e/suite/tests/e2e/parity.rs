@@ -55,8 +55,7 @@ async fn pods_of_every_kind_end_in_the_same_state_as_on_a_real_node() -> Result<
                 let (Some(real), Some(on_virtual)) = (pods.get(&name("real")), pods.get(&name("virtual"))) else {
                     continue;
                 };
-                let away =
-                    remote.seen().into_iter().rev().map(|seen| seen.pod).find(|pod| pod.name_any() == name("virtual"));
+                let away = remote.last(&name("virtual"));
                 let (real_names, virtual_names) =
                     (names(real, &namespace, None), names(on_virtual, &namespace, away.as_ref()));
                 let found = pod_differences((real, &real_names), (on_virtual, &virtual_names));

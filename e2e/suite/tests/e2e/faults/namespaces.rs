@@ -11,8 +11,8 @@ use kube::runtime::watcher::Config;
 use serde_json::json;
 use spillway_e2e::{Namespace, by_hand, wait};
 
-use crate::offloaded;
 use crate::pods::{SERVE, is_ready, pod, ready, remote_spec};
+use crate::{VIRTUAL_NODE, offloaded};
 
 /// Pods that run, that can't start, that take their time to end, and that have ended.
 async fn fill(namespace: &Namespace) -> Result<()> {
@@ -21,10 +21,11 @@ async fn fill(namespace: &Namespace) -> Result<()> {
         pods.create(&PostParams::default(), &pod(&format!("web-{index}"), SERVE)).await?;
     }
     pods.create(&PostParams::default(), &pod("stubborn", "trap '' TERM; while true; do sleep 1; done")).await?;
-    let mut large = pod("large", SERVE);
-    large.spec.as_mut().context("a spec")?.containers[0].resources =
-        Some(serde_json::from_value(json!({"requests": {"cpu": "18"}}))?);
-    pods.create(&PostParams::default(), &large).await?;
+    let mut nowhere = pod("nowhere", SERVE);
+    let spec = nowhere.spec.as_mut().context("a spec")?;
+    spec.node_selector = Some([("no-node".to_owned(), "has-this".to_owned())].into());
+    spec.node_name = Some(VIRTUAL_NODE.into()); // home's scheduler would not let it go
+    pods.create(&PostParams::default(), &nowhere).await?;
     let mut spec = remote_spec("true");
     spec["restartPolicy"] = json!("Never");
     let jobs = Api::<Job>::namespaced(namespace.home.client.clone(), &namespace.name);
@@ -34,7 +35,7 @@ async fn fill(namespace: &Namespace) -> Result<()> {
     wait::until_one("the Job", jobs, "done", done).await?;
     let running = |pods: &BTreeMap<String, Pod>| pods.values().filter(|pod| is_ready(pod)).count() == 4;
     wait::until("the pods that can run to run", pods, Config::default(), running).await?;
-    wait::until_one("the large one away", namespace.away_pods(), "large", |pod| pod.is_some()).await?;
+    wait::until_one("the one that fits nowhere away", namespace.away_pods(), "nowhere", |pod| pod.is_some()).await?;
     Ok(())
 }
 
@@ -65,7 +66,7 @@ async fn a_twin_namespace_deleted_by_hand_goes_and_its_local_pods_can_too() -> R
         away.delete(&namespace.twin, &DeleteParams::default()).await?;
         wait::until_one("the twin to go", away, &namespace.twin, |namespace| namespace.is_none()).await?;
 
-        for name in ["stubborn", "large", "web-2"] {
+        for name in ["stubborn", "nowhere", "web-2"] {
             namespace.home_pods().delete(name, &DeleteParams::default()).await?;
             wait::until_one("a local pod to go", namespace.home_pods(), name, |pod| pod.is_none()).await?;
         }

@@ -12,7 +12,7 @@ use spillway_e2e::audit::{Audit, counts};
 use spillway_e2e::{Namespace, by_hand, wait};
 
 use crate::pods::{SERVE, is_ready, phase, pod};
-use crate::{offloaded, testbed};
+use crate::{VIRTUAL_NODE, offloaded, testbed};
 
 /// How long a refusal is watched for a storm, and what is none: a back-off that doubles from well below a second.
 const WATCHED: Duration = Duration::from_secs(20);
@@ -41,17 +41,18 @@ pub async fn works(namespace: &Namespace, name: &str, reason: &str) -> Result<()
     wait::until_one("the pod to run by itself", namespace.home_pods(), name, works).await.map(drop)
 }
 
-/// Counts what is tried in this namespace while the refusal lasts.
-pub async fn no_storm(namespace: &Namespace, attempt: &str) -> Result<()> {
+/// Counts what is tried in this namespace while the refusal of so many pods lasts.
+pub async fn no_storm(namespace: &Namespace, attempt: &str, pods: usize) -> Result<()> {
+    let limit = pods * ATTEMPTS;
     let (away, home) = (Audit::from_now(testbed(), "away")?, Audit::from_now(testbed(), "home")?);
     tokio::time::sleep(WATCHED).await;
     let away: Vec<_> = away.requests()?.into_iter().filter(|request| request.namespace == namespace.twin).collect();
     let home: Vec<_> = home.requests()?.into_iter().filter(|request| request.namespace == namespace.name).collect();
     println!("while '{attempt}' was refused for {WATCHED:?}: away {:?}, home {:?}", counts(&away), counts(&home));
     let attempts = away.iter().filter(|request| request.what() == attempt).count();
-    ensure!(attempts <= ATTEMPTS, "a storm: {attempts} attempts in {WATCHED:?}");
-    ensure!(away.len() <= 3 * ATTEMPTS, "a storm at the provider: {:?}", counts(&away));
-    ensure!(home.len() <= ATTEMPTS, "a storm at home: {:?}", counts(&home));
+    ensure!(attempts <= limit, "a storm: {attempts} attempts in {WATCHED:?}");
+    ensure!(away.len() <= 3 * limit, "a storm at the provider: {:?}", counts(&away));
+    ensure!(home.len() <= limit, "a storm at home: {:?}", counts(&home));
     Ok(())
 }
 
@@ -71,7 +72,7 @@ async fn refused_then_allowed<F: Future<Output = Result<()>>>(
     wait::until_one("the refused pod to go", namespace.home_pods(), "unwanted", |pod| pod.is_none()).await?;
     println!("a pod refused for '{reason}' went within {:.1?}", begun.elapsed());
     ensure!(begun.elapsed() < Duration::from_secs(10), "a refused pod can be deleted at once");
-    no_storm(namespace, attempt).await?;
+    no_storm(namespace, attempt, 1).await?;
     allow().await?;
     works(namespace, "web", reason).await
 }
@@ -185,10 +186,10 @@ async fn a_policy_against_shadow_pods_is_told_and_waited_for() -> Result<()> {
 #[tokio::test]
 async fn a_pod_that_fits_nowhere_tells_what_the_remote_scheduler_says() -> Result<()> {
     offloaded(async |namespace| {
-        // Fits the virtual node, and none behind it.
         let mut large = pod("large", SERVE);
-        large.spec.as_mut().context("a spec")?.containers[0].resources =
-            Some(serde_json::from_value(json!({"requests": {"cpu": "19"}}))?);
+        let spec = large.spec.as_mut().context("a spec")?;
+        spec.containers[0].resources = Some(serde_json::from_value(json!({"requests": {"cpu": "1000"}}))?);
+        spec.node_name = Some(VIRTUAL_NODE.into()); // home's scheduler would say the same
         namespace.home_pods().create(&PostParams::default(), &large).await?;
         visible(&namespace, "large", "Insufficient cpu").await?;
         namespace.home_pods().delete("large", &DeleteParams::default()).await?;

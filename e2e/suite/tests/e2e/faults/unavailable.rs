@@ -49,7 +49,7 @@ async fn too_many_requests_slow_a_pod_down_and_lose_nothing() -> Result<()> {
         by_hand::apply_cluster::<FlowSchema>(away, schema).await?;
 
         let made = until_answered(&namespace, "create shadowpods", 429).await?;
-        no_storm(&namespace, "create shadowpods").await?;
+        no_storm(&namespace, "create shadowpods", made).await?;
         let params = DeleteParams::default();
         Api::<FlowSchema>::all(away.client.clone()).delete(name, &params).await?;
         Api::<PriorityLevelConfiguration>::all(away.client.clone()).delete(name, &params).await?;
@@ -76,7 +76,7 @@ async fn broken_webhook(namespace: &Namespace, group: &str, resource: &str) -> R
     let made = until_answered(namespace, &attempt, 500).await?;
     let stuck = format!("web-{made}");
     visible(namespace, &stuck, "broken.example.com").await?;
-    no_storm(namespace, &attempt).await?;
+    no_storm(namespace, &attempt, made).await?;
     let webhooks = Api::<ValidatingWebhookConfiguration>::all(away.client.clone());
     webhooks.delete(name, &DeleteParams::default()).await?;
     works(namespace, &stuck, "broken.example.com").await?;

@@ -133,9 +133,9 @@ fn only_what_a_table_names_may_differ() {
         }});
         observable(&object, &vec![(name.to_owned(), "<pod>")])
     };
-    assert_eq!(differences(&pod("a", "1", "True", "x"), &pod("b", "2", "True", "y")), []);
-    let found = differences(&pod("a", "1", "True", "x"), &pod("b", "2", "False", "x"));
+    assert_eq!(differences(&pod("on-real", "1", "True", "x"), &pod("on-virtual", "2", "True", "y")), []);
+    let found = differences(&pod("on-real", "1", "True", "x"), &pod("on-virtual", "2", "False", "x"));
     assert_eq!(found, [("status.conditions.Ready.status".to_owned(), json!("True"), json!("False"))]);
     let gone = json!({"metadata": {}, "status": {}});
-    assert!(differences(&pod("a", "1", "True", "x"), &observable(&gone, &Names::new())).len() > 2);
+    assert!(differences(&pod("on-real", "1", "True", "x"), &observable(&gone, &Names::new())).len() > 2);
 }
