@@ -173,7 +173,8 @@ where
     apply_to::<K>(Api::namespaced(side.client.clone(), namespace), object).await
 }
 
-async fn apply_cluster<K>(side: &Side, object: Value) -> Result<()>
+/// Server-side apply of an object that lies in no namespace.
+pub async fn apply_cluster<K>(side: &Side, object: Value) -> Result<()>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Clone + std::fmt::Debug,
 {

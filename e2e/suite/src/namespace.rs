@@ -8,11 +8,12 @@ use futures::FutureExt;
 use k8s_openapi::api::core::v1::{Namespace as KubeNamespace, Pod};
 use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::json;
+use spillway_api::offloading::ShadowPod;
 use spillway_testbed::Testbed;
 
 use crate::by_hand::{self, Peering};
 use crate::cluster::Side;
-use crate::dump;
+use crate::{dump, persist};
 
 /// An offloaded namespace and its two clusters.
 #[derive(Clone)]
@@ -30,6 +31,10 @@ impl Namespace {
     }
 
     pub fn away_pods(&self) -> Api<Pod> {
+        Api::namespaced(self.away.client.clone(), &self.twin)
+    }
+
+    pub fn shadow_pods(&self) -> Api<ShadowPod> {
         Api::namespaced(self.away.client.clone(), &self.twin)
     }
 }
@@ -61,12 +66,13 @@ where
 async fn clean(namespace: &Namespace) -> Result<()> {
     let Namespace { home, away, peering, name, twin } = namespace;
     let params = DeleteParams::default();
-    Api::<KubeNamespace>::all(home.client.clone()).delete(name, &params).await?;
+    // A test may have deleted them itself.
+    persist::delete(&Api::<KubeNamespace>::all(home.client.clone()), name, &params).await?;
     let gone = |namespace: Option<&KubeNamespace>| namespace.is_none();
     crate::wait::until_one("the test's namespace to go", Api::<KubeNamespace>::all(home.client.clone()), name, gone)
         .await?;
     by_hand::untwin(home, peering, name).await?;
-    Api::<KubeNamespace>::all(away.client.clone()).delete(twin, &params).await?;
+    persist::delete(&Api::<KubeNamespace>::all(away.client.clone()), twin, &params).await?;
     crate::wait::until_one("its twin to go", Api::<KubeNamespace>::all(away.client.clone()), twin, gone).await?;
     Ok(())
 }

@@ -38,7 +38,11 @@ where
                 Ok(Event::InitApply(object) | Event::Apply(object)) => drop(seen.insert(object.name_any(), object)),
                 Ok(Event::Delete(object)) => drop(seen.remove(&object.name_any())),
                 Ok(Event::InitDone) => listed = true,
-                Err(_) => continue, // the API server may be what the test kills
+                Err(_) => {
+                    // The API server may be what the test kills.
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                    continue;
+                }
             }
             if listed && condition(&seen) {
                 return;

@@ -5,6 +5,7 @@
 
 mod crds;
 mod enforcement;
+mod faults;
 mod fields;
 mod kills;
 mod metrics;
@@ -14,11 +15,13 @@ mod node_health;
 mod node_kept;
 mod node_refused;
 mod node_removal;
+mod parity;
 mod partition;
 mod pods;
 mod recreation;
 mod status;
 mod updates;
+mod victims;
 mod watches;
 
 use std::sync::LazyLock;
@@ -36,7 +39,8 @@ pub const VIRTUAL_NODE: &str = "away";
 static TESTBED: LazyLock<Testbed> = LazyLock::new(|| {
     let making = std::thread::spawn(|| {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-        runtime.block_on(set_up()).unwrap_or_else(|error| panic!("the clusters cannot be made: {error:#}"))
+        let made = runtime.block_on(set_up("e2e", Spec { prometheus: true, ..Spec::default() }));
+        made.unwrap_or_else(|error| panic!("the clusters cannot be made: {error:#}"))
     });
     making.join().expect("the clusters are made")
 });
@@ -61,12 +65,13 @@ pub async fn alone<F: Future<Output = Result<()>>>(test: impl FnOnce(Namespace) 
     spillway_e2e::offloaded(testbed(), test).await
 }
 
-async fn set_up() -> Result<Testbed> {
+/// Two clusters with Spillway from its charts, and a virtual node; also for a test that wants clusters of its own.
+pub async fn set_up(name: &str, spec: Spec) -> Result<Testbed> {
     let image = install::build_image()?;
     let policy = install::root().join("e2e/suite/audit-policy.yaml");
     let audit = vec![format!("--audit-policy-file={}", policy.display()), "--audit-log-path=-".to_owned()];
-    let spec = Spec { prometheus: true, extra_args: [("kube-apiserver".to_owned(), audit)].into(), ..Spec::default() };
-    let testbed = install::clusters("e2e", &spec, &image)?;
+    let spec = Spec { extra_args: [("kube-apiserver".to_owned(), audit)].into(), ..spec };
+    let testbed = install::clusters(name, &spec, &image)?;
     install::umbrella(&testbed, "home", &image, true, false)?;
     install::umbrella(&testbed, "away", &image, false, true)?;
     let (home, away) = (Side::connect(&testbed, "home").await?, Side::connect(&testbed, "away").await?);

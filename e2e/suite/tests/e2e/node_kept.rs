@@ -65,7 +65,7 @@ async fn a_deleted_node_is_put_back_as_it_was_and_no_pod_goes_with_it() -> Resul
         wait::until_one("the node to be back as it was", nodes(&namespace), name, back).await?;
         ensure!(begun.elapsed() < Duration::from_secs(5), "it took {:?}", begun.elapsed());
 
-        kills::virtual_kubelet_of(&namespace, name).kill(true).await?;
+        victims::virtual_kubelet_of(&namespace, name).kill(true).await?;
         let strip = json!({"metadata": {"labels": {"liqo.io/type": null, "liqo.io/remote-cluster-id": "stolen"}}});
         patch(&namespace, name, strip).await?;
         let whole =

@@ -9,7 +9,7 @@ use spillway_e2e::wait;
 use spillway_testbed::Scope;
 
 use crate::pods::{SERVE, is_ready, pod, ready};
-use crate::{VIRTUAL_NODE, alone, kills, node, testbed};
+use crate::{VIRTUAL_NODE, alone, node, testbed, victims};
 
 #[tokio::test]
 async fn what_happened_during_a_cut_is_made_up_for_after_it() -> Result<()> {
@@ -64,7 +64,7 @@ async fn a_pod_force_deleted_while_nobody_could_look_leaves_nothing_behind() -> 
         testbed().cut("home", "away", Scope::All)?;
         let during = async {
             namespace.home_pods().delete("web", &DeleteParams::default().grace_period(0)).await?;
-            kills::virtual_kubelet(&namespace).kill(true).await
+            victims::virtual_kubelet(&namespace).kill(true).await
         };
         let during = during.await;
         testbed().mend("home", "away")?;

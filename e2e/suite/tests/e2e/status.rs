@@ -10,7 +10,7 @@ use serde_json::json;
 use spillway_e2e::{by_hand, wait};
 
 use crate::pods::{SERVE, is_ready, phase, pod, ready, remote_spec};
-use crate::{kills, offloaded};
+use crate::{offloaded, victims};
 
 fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<(&'a str, &'a str)> {
     let conditions = pod.status.as_ref()?.conditions.as_ref()?;
@@ -134,7 +134,7 @@ async fn a_daemon_sets_pod_in_a_namespace_that_is_not_offloaded_waits_and_is_nev
             wait::until("a pod that waits", pods.clone(), Default::default(), |pods| pods.values().any(waits)).await?;
 
         // Everything that could lead to a second thought, and then a pod that crosses: by then it would have been had.
-        kills::virtual_kubelet(&namespace).kill(true).await?;
+        victims::virtual_kubelet(&namespace).kill(true).await?;
         namespace.home_pods().create(&PostParams::default(), &pod("web", SERVE)).await?;
         ready(&namespace, 1).await?;
         let uids = |pods: Vec<&Pod>| pods.into_iter().filter_map(|pod| pod.uid()).collect::<Vec<_>>();
