@@ -34,6 +34,20 @@ test-unit: ## Unit tests and generated files; no clusters
 e2e: prerequisites ## End-to-end tests on real clusters, which stay up for the next run (TEST=name for one)
 	$(CARGO) test --workspace --test e2e -- --nocapture $(TEST)
 
+# The operators are the release binaries that the image would have.
+.PHONY: bench bench-quick
+bench: prerequisites bench-build ## What offloading costs, against vanilla: more than an hour; results in target/bench (BENCH="--help" for more)
+	$(or $(CARGO_TARGET_DIR),target)/release/bench $(BENCH)
+
+bench-quick: prerequisites bench-build ## The same with 100 pods: a few minutes
+	$(or $(CARGO_TARGET_DIR),target)/release/bench --quick $(BENCH)
+
+.PHONY: bench-build
+bench-build:
+	$(CARGO) build --release -p spillway-peering -p spillway-shadow-pod -p spillway-virtual-kubelet -p spillway-bench
+
+BENCH ?=
+
 .PHONY: testbed-up
 testbed-up: prerequisites ## Two real clusters, home and away, on this machine
 	$(TESTBED) up
