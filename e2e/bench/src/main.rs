@@ -17,6 +17,7 @@ mod process;
 mod report;
 mod requests;
 mod run;
+mod running;
 mod steady;
 mod table;
 mod tally;

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::bed::{Bed, Running};
+use crate::bed::Bed;
 use crate::link::{self, Bytes};
 use crate::process;
 use crate::requests::{self, Requests};
+use crate::running::Running;
 
 /// What was going on is over by then: the last Events and status updates of controllers are written.
 const SETTLE: Duration = Duration::from_secs(3);
