@@ -37,10 +37,10 @@ e2e: prerequisites ## End-to-end tests on real clusters, which stay up for the n
 # The operators are the release binaries that the image would have.
 .PHONY: bench bench-quick
 bench: prerequisites bench-build ## What offloading costs, against vanilla: more than an hour; results in target/bench (BENCH="--help" for more)
-	$(or $(CARGO_TARGET_DIR),target)/release/bench $(BENCH)
+	$(CARGO) run --quiet --release -p spillway-bench --bin bench -- $(BENCH)
 
 bench-quick: prerequisites bench-build ## The same with 100 pods: a few minutes
-	$(or $(CARGO_TARGET_DIR),target)/release/bench --quick $(BENCH)
+	$(CARGO) run --quiet --release -p spillway-bench --bin bench -- --quick $(BENCH)
 
 .PHONY: bench-build
 bench-build:
