@@ -40,6 +40,20 @@ e2e: prerequisites ## End-to-end tests on real clusters, which stay up for the n
 soak: prerequisites ## End-to-end tests that take minutes each, one after the other (TEST=name for one)
 	$(CARGO) test --workspace --test e2e -- --nocapture --ignored --test-threads=1 $(TEST)
 
+# The operators are the release binaries that the image would have.
+.PHONY: bench bench-quick
+bench: prerequisites bench-build ## What offloading costs, against vanilla: more than an hour; results in target/bench (BENCH="--help" for more)
+	$(CARGO) run --quiet --release -p spillway-bench --bin bench -- $(BENCH)
+
+bench-quick: prerequisites bench-build ## The same with 100 pods: a few minutes
+	$(CARGO) run --quiet --release -p spillway-bench --bin bench -- --quick $(BENCH)
+
+.PHONY: bench-build
+bench-build:
+	$(CARGO) build --release -p spillway-peering -p spillway-shadow-pod -p spillway-virtual-kubelet -p spillway-bench
+
+BENCH ?=
+
 .PHONY: testbed-up
 testbed-up: prerequisites ## Two real clusters, home and away, on this machine
 	$(TESTBED) up

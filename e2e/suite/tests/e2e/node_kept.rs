@@ -13,7 +13,7 @@ use spillway_e2e::{Namespace, wait};
 
 use crate::node::{is_ready, nodes, own_ready, pod_on, remove, virtual_nodes};
 use crate::pods::ready;
-use crate::{kills, offloaded};
+use crate::{offloaded, victims};
 
 fn taints(node: &Node) -> Vec<&str> {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
