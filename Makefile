@@ -50,7 +50,7 @@ bench-quick: prerequisites bench-build ## The same with 100 pods: a few minutes
 
 .PHONY: bench-build
 bench-build:
-	$(CARGO) build --release -p spillway-peering -p spillway-shadow-pod -p spillway-virtual-kubelet -p spillway-bench
+	$(CARGO) build --release -p spillway-admission -p spillway-peering -p spillway-shadow-pod -p spillway-virtual-kubelet
 
 BENCH ?=
 
