@@ -1,5 +1,6 @@
 //! Watches the pods of a namespace into a tally, and waits.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -33,8 +34,12 @@ impl PodWatch {
         let kept = tally.clone();
         let task = tokio::spawn(async move {
             let mut events = std::pin::pin!(watcher::watcher(api, watcher::Config::default()));
+            let mut list = HashSet::new();
             while let Some(event) = events.next().await {
                 let now = Instant::now();
+                if let Ok(Event::InitApply(pod)) = &event {
+                    list.insert(pod.name_any());
+                }
                 match event {
                     Ok(Event::InitApply(pod) | Event::Apply(pod)) => {
                         let (bound, ready) = (!pod.spec_str("nodeName").is_empty(), is_ready(&pod));
@@ -43,8 +48,11 @@ impl PodWatch {
                     Ok(Event::Delete(pod)) => {
                         sender.send_replace(kept.lock().gone(&pod.name_any(), now));
                     }
-                    Ok(Event::InitDone) => drop(listed.send_replace(true)),
-                    Ok(Event::Init) => {}
+                    Ok(Event::Init) => list.clear(),
+                    Ok(Event::InitDone) => {
+                        sender.send_replace(kept.lock().listed(&list, now));
+                        listed.send_replace(true);
+                    }
                     Err(error) => eprintln!("bench: a watch of pods broke and is opened again: {error}"),
                 }
             }

@@ -1,6 +1,6 @@
 //! When each pod was seen bound, Ready and gone. Pure: the clock is a parameter.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -59,6 +59,15 @@ impl Tally {
         self.counts
     }
 
+    /// What a new list does not name went while the watch was broken.
+    pub fn listed(&mut self, names: &HashSet<String>, at: Instant) -> Counts {
+        let missing: Vec<_> = self.pods.keys().filter(|name| !names.contains(*name)).cloned().collect();
+        for name in missing {
+            self.gone(&name, at);
+        }
+        self.counts
+    }
+
     pub fn last_ready(&self) -> Option<Instant> {
         self.pods.values().filter_map(|times| times.ready).max()
     }
@@ -100,6 +109,15 @@ mod tests {
         tally.gone("a", at(7));
         assert_eq!(tally.gone("a", at(8)), Counts { present: 1, ready: 2 });
         assert_eq!(tally.last_gone(), Some(at(7)));
+    }
+
+    #[test]
+    fn a_pod_that_went_while_the_watch_was_broken_is_gone() {
+        let (mut tally, now) = (Tally::default(), Instant::now());
+        tally.seen("a", true, true, now);
+        tally.seen("b", true, true, now);
+        assert_eq!(tally.listed(&["b".to_owned()].into(), now).present, 1);
+        assert_eq!(tally.listed(&HashSet::new(), now).present, 0);
     }
 
     #[test]
