@@ -89,13 +89,13 @@ async fn a_change_that_is_refused_is_told_and_keeps_no_other_change_back() -> Re
     offloaded(async |namespace| {
         let ground = Ground::of(&namespace);
         ground.running("web", json!({})).await?;
-        // Only CPU and memory can be resized.
-        let impossible = container_changes(json!({"resources": {"requests": {"ephemeral-storage": "1Mi"}}}));
+        // A pod without requests may not get any: its QoS class is for life.
+        let impossible = container_changes(json!({"resources": {"requests": {"cpu": "10m"}}}));
         ground.change("web", json!({"metadata": {"labels": {"added": "1"}}, "spec": {"pod": impossible}})).await?;
         let refused =
             ground.told("web", "the refusal", |status| status.reason.as_deref() == Some("UpdateRefused")).await?;
         assert_eq!(refused.phase, ShadowPodPhase::Running);
-        ensure!(refused.message.is_some_and(|message| message.contains("resources")), "it says what was wrong");
+        ensure!(refused.message.is_some_and(|message| message.contains("QOS")), "it says what was wrong");
         ground.pod_until("web", "the label", |pod| pod.labels().contains_key("added")).await?;
         ground.change("web", json!({"spec": {"pod": container_changes(json!({"resources": null}))}})).await?;
         ground.told("web", "that all is well", |status| status.reason.is_none()).await?;
