@@ -130,7 +130,9 @@ impl Recorded {
 impl Identity {
     pub fn of(pid: i32) -> Option<Self> {
         let (identity, state) = parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
-        (!matches!(state, 'Z' | 'X')).then_some(identity)
+        // The first thread is a zombie while others still end, and with them the sockets that they all share.
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+        (!matches!(state, 'Z' | 'X') || threads > 1).then_some(identity)
     }
 
     /// A zombie is dead: only its parent has not noticed yet.
