@@ -7,8 +7,8 @@ TESTBED = $(CARGO) run --quiet -p spillway-testbed --bin testbed --
 BUILT_TESTBED = $${CARGO_TARGET_DIR:-target}/debug/testbed
 # One end-to-end test by (a part of) its name: make e2e TEST=deployment
 TEST ?=
-# They wait more than they work.
-export RUST_TEST_THREADS ?= 8
+# One for each: they wait more than they work, and the suite itself limits how many share the clusters.
+export RUST_TEST_THREADS ?= 100
 
 .PHONY: help
 help: ## Show this list

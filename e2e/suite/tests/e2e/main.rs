@@ -31,7 +31,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::Api;
 use spillway_e2e::{Namespace, Side, by_hand, install, wait};
 use spillway_testbed::{Spec, Testbed};
-use tokio::sync::RwLock;
+use tokio::sync::{Semaphore, watch};
 
 /// The virtual node that every test may use.
 pub const VIRTUAL_NODE: &str = "away";
@@ -50,18 +50,40 @@ pub fn testbed() -> &'static Testbed {
     &TESTBED
 }
 
-/// Many may use the link at once; who cuts it is alone.
-static LINK: RwLock<()> = RwLock::const_new(());
+/// So many tests share the clusters at once; who cuts the link or measures has them all.
+const PLACES: u32 = 8;
+static SHARED: Semaphore = Semaphore::const_new(PLACES as usize);
+
+/// Tests that share the clusters, under way or waiting for a place. Those that must be alone come after them, so that the
+/// clusters are not emptied and filled again for each.
+static SHARING: LazyLock<watch::Sender<usize>> = LazyLock::new(|| watch::Sender::new(0));
+
+struct Sharing;
+
+impl Sharing {
+    fn enter() -> Self {
+        SHARING.send_modify(|count| *count += 1);
+        Self
+    }
+}
+
+impl Drop for Sharing {
+    fn drop(&mut self) {
+        SHARING.send_modify(|count| *count -= 1);
+    }
+}
 
 /// Runs a test in an offloaded namespace of its own, while nobody cuts the link.
 pub async fn offloaded<F: Future<Output = Result<()>>>(test: impl FnOnce(Namespace) -> F) -> Result<()> {
-    let _intact = LINK.read().await;
+    let _sharing = Sharing::enter();
+    let _place = SHARED.acquire().await?;
     spillway_e2e::offloaded(testbed(), test).await
 }
 
 /// The same for a test that cuts the link, or measures: no other test runs meanwhile.
 pub async fn alone<F: Future<Output = Result<()>>>(test: impl FnOnce(Namespace) -> F) -> Result<()> {
-    let _alone = LINK.write().await;
+    SHARING.subscribe().wait_for(|count| *count == 0).await?;
+    let _all = SHARED.acquire_many(PLACES).await?;
     spillway_e2e::offloaded(testbed(), test).await
 }
 
