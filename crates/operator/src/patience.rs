@@ -30,6 +30,11 @@ impl Patience {
         Self { first, longest, entries: Mutex::default() }
     }
 
+    /// The pause after a first failure.
+    pub fn first(&self) -> Duration {
+        self.first
+    }
+
     /// How long this version must still be left alone.
     pub fn wait(&self, key: &ObjectKey, version: &str) -> Option<Duration> {
         let entries = self.entries.lock();

@@ -53,8 +53,9 @@ impl Controller {
                 Ok(Action::LookAgain(self.refused_creations.failed(key, &version)))
             }
             Err(error) => {
-                if error.category() == Category::Permanent {
-                    self.refused_creations.failed(key, &version);
+                let pause = self.refused_creations.failed(key, &version);
+                // A server that is only busy or hiccups once is no news.
+                if error.category() == Category::Permanent || pause > self.refused_creations.first() {
                     self.report(key, shadow, POD_REFUSED, words(&error)).await?;
                 }
                 Err(while_trying("create the pod")(error))

@@ -23,7 +23,7 @@ use crate::remote::Troubles;
 use crate::twins::Twins;
 
 /// What was refused is tried again after this, and then ever more seldom.
-pub(super) const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 pub struct Controller {

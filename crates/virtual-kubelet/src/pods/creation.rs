@@ -5,7 +5,7 @@ use spillway_api::offloading::ShadowPod;
 use spillway_operator::error::{RequestError, is_conflict, while_trying, words};
 use spillway_operator::{Action, Categorised, Category, ObjectKey};
 
-use super::controller::{Controller, FIRST_PAUSE};
+use super::controller::Controller;
 use super::digest::LocalDigest;
 use super::forge::{self, Refusal};
 use super::plan::{self, Step};
@@ -72,7 +72,7 @@ impl Controller {
         }
         let pause = self.refusals.creations.failed(home, &local.live).max(error.retry_after().unwrap_or_default());
         // A server that is only busy or hiccups once is no news.
-        if error.category() == Category::Permanent || pause > FIRST_PAUSE {
+        if error.category() == Category::Permanent || pause > self.refusals.creations.first() {
             self.show(home, local, "OffloadingRefused", &words(&error), mirror).await?;
         }
         tracing::warn!(pod = %home, error = words(&error), ?pause, "the provider refuses the ShadowPod");

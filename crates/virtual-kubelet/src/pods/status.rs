@@ -155,16 +155,26 @@ fn conditions(status: &RawObject, shadow: &ShadowPodStatus, local: &LocalDigest,
         conditions.push(Value::Object(condition));
     }
     if !conditions.iter().any(|condition| condition["type"] == "PodScheduled") {
-        conditions.extend(find(now, "PodScheduled").cloned().map(|mut condition| {
-            condition.insert("status".to_owned(), json!("True"));
-            condition.retain(|field, _| !matches!(field.as_str(), "reason" | "message"));
-            Value::Object(condition)
-        }));
+        let told = find(status, "PodScheduled").is_some_and(|condition| condition.contains_key("observedGeneration"));
+        conditions.extend(
+            find(now, "PodScheduled").map(|condition| scheduled(condition, told.then_some(local.generation).flatten())),
+        );
     }
     if !local.gates.is_empty() {
         count_gates_in(&mut conditions, local, now);
     }
     conditions
+}
+
+/// The local condition, as a kubelet leaves it: True, with the generation that it has seen, once it has seen any.
+fn scheduled(condition: &RawObject, seen: Option<i64>) -> Value {
+    let mut condition = condition.clone();
+    condition.insert("status".to_owned(), json!("True"));
+    condition.retain(|field, _| !matches!(field.as_str(), "reason" | "message"));
+    if let Some(generation) = seen {
+        condition.insert("observedGeneration".to_owned(), json!(generation));
+    }
+    Value::Object(condition)
 }
 
 /// The pod's own gates are told at home: it is Ready when its containers are and every gate is open, as a kubelet says it.

@@ -9,7 +9,7 @@ mod updates;
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::{Namespace as KubeNamespace, Pod};
+use k8s_openapi::api::core::v1::{Event, Namespace as KubeNamespace, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::watcher::Config;
@@ -242,6 +242,10 @@ async fn a_pod_that_someone_deletes_patiently_ends_when_its_consumer_wants() -> 
         let stubborn = spec(STUBBORN);
         ground.running("web", json!({"spec": {"pod": stubborn}})).await?;
         ground.pods.delete("web", &DeleteParams::default().grace_period(3600)).await?;
+        // A kubelet that has not begun yet may begin with the longer grace and not hear of the shorter one.
+        let events = Api::<Event>::namespaced(namespace.away.client.clone(), &namespace.twin);
+        let begun = Config::default().fields("reason=Killing");
+        wait::until("the kubelet to begin", events, begun, |events| !events.is_empty()).await?;
         ground
             .change(
                 "web",

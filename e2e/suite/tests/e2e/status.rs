@@ -73,7 +73,7 @@ async fn a_limit_range_that_changes_the_remote_qos_class_changes_nothing_here() 
 async fn a_job_that_waits_for_its_pods_to_fail_gets_a_replacement_for_a_deleted_one() -> Result<()> {
     offloaded(async |namespace| {
         let jobs = Api::<Job>::namespaced(namespace.home.client.clone(), &namespace.name);
-        let mut spec = remote_spec(SERVE);
+        let mut spec = remote_spec("trap 'exit 3' TERM; sleep 86400 & wait");
         spec["restartPolicy"] = json!("Never");
         let job = json!({"metadata": {"name": "patient"}, "spec": {
             "podReplacementPolicy": "Failed", "backoffLimit": 3, "template": {"spec": spec}}});

@@ -53,9 +53,11 @@ async fn labels_annotations_images_and_tolerations_follow_a_running_pod() -> Res
         assert_eq!(after.labels().get("provider.example.com/cost").map(String::as_str), Some("low"));
         assert_eq!(after.annotations().get("note").map(String::as_str), Some("changed"));
 
-        let tolerate = json!({"spec": {"tolerations": [{"key": "later", "operator": "Exists"}]}});
+        let tolerations = namespace.home_pods().get("web").await?.spec.and_then(|spec| spec.tolerations);
+        let mut tolerations = json!(tolerations.unwrap_or_default());
+        tolerations.as_array_mut().context("a list")?.push(json!({"key": "later", "operator": "Exists"}));
         let params = PatchParams::default();
-        namespace.home_pods().patch("web", &params, &Patch::Strategic(tolerate)).await?;
+        namespace.home_pods().patch("web", &params, &merge(json!({"spec": {"tolerations": tolerations}}))).await?;
         away(&namespace, "the toleration to follow", |pod| {
             let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_ref());
             tolerations.into_iter().flatten().any(|toleration| toleration.key.as_deref() == Some("later"))

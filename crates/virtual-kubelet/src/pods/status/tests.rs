@@ -24,7 +24,7 @@ fn a_remote_status_becomes_a_local_one() {
         "phase": "Running", "qosClass": "Burstable", "observedGeneration": 2, "nominatedNodeName": "n",
         "resourceClaimStatuses": [], "hostIP": "192.168.0.7", "hostIPs": [{"ip": "192.168.0.7"}],
         "podIP": "10.9.0.3", "podIPs": [{"ip": "10.9.0.3"}, {"ip": "fd00::3"}], "startTime": "t",
-        "conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "theirs"},
+        "conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "theirs", "observedGeneration": 2},
                        {"type": "Ready", "status": "True", "observedGeneration": 2}],
         "containerStatuses": [{"name": "c", "restartCount": 1, "fieldOfTheFuture": true}],
         "initContainerStatuses": [{"name": "i", "restartCount": 0}],
@@ -37,7 +37,7 @@ fn a_remote_status_becomes_a_local_one() {
             "phase": "Running", "observedGeneration": 4, "hostIP": "10.0.0.1", "hostIPs": [{"ip": "10.0.0.1"}],
             "podIP": "10.9.0.3", "podIPs": [{"ip": "10.9.0.3"}, {"ip": "fd00::3"}], "startTime": "t",
             "conditions": [{"type": "Ready", "status": "True", "observedGeneration": 4},
-                           {"type": "PodScheduled", "status": "True", "lastTransitionTime": "ours"}],
+                           {"type": "PodScheduled", "status": "True", "lastTransitionTime": "ours", "observedGeneration": 4}],
             "containerStatuses": [{"name": "c", "restartCount": 3, "fieldOfTheFuture": true}],
             "initContainerStatuses": [{"name": "i", "restartCount": 2}],
         })

@@ -23,7 +23,7 @@ async fn fill(namespace: &Namespace) -> Result<()> {
     pods.create(&PostParams::default(), &pod("stubborn", "trap '' TERM; while true; do sleep 1; done")).await?;
     let mut nowhere = pod("nowhere", SERVE);
     let spec = nowhere.spec.as_mut().context("a spec")?;
-    spec.node_selector = Some([("no-node".to_owned(), "has-this".to_owned())].into());
+    spec.containers[0].resources = Some(serde_json::from_value(json!({"requests": {"cpu": "1000"}}))?);
     spec.node_name = Some(VIRTUAL_NODE.into()); // home's scheduler would not let it go
     pods.create(&PostParams::default(), &nowhere).await?;
     let mut spec = remote_spec("true");

@@ -44,7 +44,7 @@ async fn too_many_requests_slow_a_pod_down_and_lose_nothing() -> Result<()> {
         let consumer = json!({"kind": "Group", "group": {"name": namespace.peering.home_id}});
         let what = json!({"verbs": ["create"], "apiGroups": ["offloading.liqo.io"], "resources": ["shadowpods"], "namespaces": [namespace.twin]});
         let schema = json!({"metadata": {"name": name}, "spec": {
-            "priorityLevelConfiguration": {"name": name}, "matchingPrecedence": 1,
+            "priorityLevelConfiguration": {"name": name}, "matchingPrecedence": 2,
             "rules": [{"subjects": [consumer], "resourceRules": [what]}]}});
         by_hand::apply_cluster::<FlowSchema>(away, schema).await?;
 
