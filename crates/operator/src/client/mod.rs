@@ -74,7 +74,12 @@ pub async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
         return Config::incluster()
             .context("not running in a pod with a service account; give a kubeconfig with --kubeconfig");
     };
-    let file = Kubeconfig::read_from(path).with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
+    let file = Kubeconfig::read_from(path).map_err(|error| {
+        // The rest of a parser's message quotes the file, which is secret.
+        let text = format!("{:#}", anyhow::Error::from(error));
+        let first = text.lines().next().unwrap_or_default();
+        anyhow::anyhow!("cannot read the kubeconfig {}: {first}", path.display())
+    })?;
     Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
         .await
         .with_context(|| format!("the kubeconfig {} is not usable", path.display()))
@@ -134,4 +139,19 @@ impl Stack {
 enum Protocol {
     Http1,
     Http2,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_kubeconfig_that_is_none_is_not_quoted() {
+        let path = std::env::temp_dir().join(format!("spillway-kubeconfig-{}", std::process::id()));
+        std::fs::write(&path, "token: [hush\n").unwrap();
+        let error = format!("{:#}", config(Some(&path)).await.unwrap_err());
+        std::fs::remove_file(&path).unwrap();
+        assert!(error.contains("cannot read the kubeconfig") && !error.contains("hush"), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
 }
