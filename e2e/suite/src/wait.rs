@@ -12,7 +12,7 @@ use kube::runtime::watcher::{self, Event};
 use serde::de::DeserializeOwned;
 
 /// Generous: the machines are small and noisy. Figures belong into benchmarks.
-pub const DEADLINE: Duration = Duration::from_secs(120);
+pub const DEADLINE: Duration = Duration::from_secs(240);
 
 /// Waits until what the watch shows satisfies `condition`, and returns it, by name.
 pub async fn until<K>(

@@ -51,7 +51,7 @@ pub fn testbed() -> &'static Testbed {
 }
 
 /// So many tests share the clusters at once; who cuts the link or measures has them all.
-const PLACES: u32 = 8;
+const PLACES: u32 = 6;
 static SHARED: Semaphore = Semaphore::const_new(PLACES as usize);
 
 /// Tests that share the clusters, under way or waiting for a place. Those that must be alone come after them, so that the
