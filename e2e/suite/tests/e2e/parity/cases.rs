@@ -66,8 +66,7 @@ pub fn all() -> Vec<Case> {
         let mounted = json!({"volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}]});
         with(one(with(with(main(command), mounted), fields)), scratch.clone())
     };
-    let probe =
-        |command: &str| json!({"exec": {"command": ["sh", "-c", command]}, "periodSeconds": 1, "failureThreshold": 1});
+    let probe = |command: &str| json!({"exec": {"command": ["sh", "-c", command]}, "periodSeconds": 1, "timeoutSeconds": 10, "failureThreshold": 1});
     let never = |spec: Value| with(spec, json!({"restartPolicy": "Never"}));
     let init = |containers: Value| with(one(main(SERVE)), json!({"initContainers": containers}));
     let sidecar = with(container("sidecar", SERVE), json!({"restartPolicy": "Always"}));
@@ -136,7 +135,7 @@ pub fn all() -> Vec<Case> {
             ),
             |pod| restarts(pod) == 1 && is_ready(pod),
         ),
-        case("deadline", with(one(main(SERVE)), json!({"activeDeadlineSeconds": 3})), |pod| phase(pod) == "Failed"),
+        case("deadline", with(one(main(SERVE)), json!({"activeDeadlineSeconds": 20})), |pod| phase(pod) == "Failed"),
         case(
             "gated",
             with(one(main(SERVE)), json!({"readinessGates": [{"conditionType": "example.com/gate"}]})),
