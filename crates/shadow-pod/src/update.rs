@@ -112,10 +112,9 @@ fn same_amount(one: &Value, other: &Value) -> bool {
 /// What may change by an ordinary write.
 fn in_place(wanted: &RawPod, now: &RawPod) -> Option<Value> {
     let mut metadata = RawObject::new();
-    for (map, changes) in [
-        ("labels", changed_keys(wanted.labels(), now.labels(), &ours(now, "labels"))),
-        ("annotations", changed_keys(wanted.annotations(), now.annotations(), &ours(now, "annotations"))),
-    ] {
+    for (map, wanted) in [("labels", wanted.labels()), ("annotations", wanted.annotations())] {
+        let mut changes = managed::changes(&now.metadata, wanted, field_manager::SHADOW_POD, map);
+        changes.remove(annotation::LIVE_DIGEST);
         if !changes.is_empty() {
             metadata.insert(map.to_owned(), Value::Object(changes));
         }
@@ -138,22 +137,6 @@ fn in_place(wanted: &RawPod, now: &RawPod) -> Option<Value> {
     }
     metadata.insert("uid".to_owned(), json!(now.uid()));
     Some(json!({"metadata": metadata, "spec": spec}))
-}
-
-fn ours(now: &RawPod, map: &str) -> BTreeSet<String> {
-    managed::keys(&now.metadata, field_manager::SHADOW_POD, map)
-}
-
-type Strings = std::collections::BTreeMap<String, String>;
-
-/// New and changed keys, and `null` for those that we put there and nobody wants any more.
-fn changed_keys(wanted: &Strings, now: &Strings, ours: &BTreeSet<String>) -> RawObject {
-    let changed = wanted.iter().filter(|(key, value)| now.get(*key) != Some(value));
-    let changed = changed.map(|(key, value)| (key.clone(), json!(value)));
-    let gone = now.keys().filter(|key| ours.contains(*key) && !wanted.contains_key(*key));
-    let mut changes: RawObject = changed.chain(gone.map(|key| (key.clone(), Value::Null))).collect();
-    changes.remove(annotation::LIVE_DIGEST);
-    changes
 }
 
 fn new_image(wanted: &Value, now: &Value) -> Option<Value> {

@@ -1,7 +1,5 @@
 //! The patch that takes a living ShadowPod to what its local pod has become.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 use spillway_api::offloading::ShadowPod;
@@ -15,27 +13,12 @@ pub fn patch(there: &ShadowPod, wanted: &ShadowPod) -> Value {
         "metadata": {
             "uid": there.uid(),
             "resourceVersion": there.resource_version(),
-            "labels": entries(there.labels(), wanted.labels(), &ours(there, "labels")),
-            "annotations": entries(there.annotations(), wanted.annotations(), &ours(there, "annotations")),
+            "labels": managed::changes(&there.metadata, wanted.labels(), field_manager::VIRTUAL_KUBELET, "labels"),
+            "annotations":
+                managed::changes(&there.metadata, wanted.annotations(), field_manager::VIRTUAL_KUBELET, "annotations"),
         },
         "spec": {"pod": spec(&there.spec.pod, &wanted.spec.pod)},
     })
-}
-
-fn ours(there: &ShadowPod, map: &str) -> BTreeSet<String> {
-    managed::keys(&there.metadata, field_manager::VIRTUAL_KUBELET, map)
-}
-
-/// What differs; a key is taken away only if it was ours.
-fn entries(
-    there: &BTreeMap<String, String>,
-    wanted: &BTreeMap<String, String>,
-    ours: &BTreeSet<String>,
-) -> Map<String, Value> {
-    let changed = wanted.iter().filter(|(key, value)| there.get(*key) != Some(value));
-    let gone = there.keys().filter(|key| ours.contains(*key) && !wanted.contains_key(*key));
-    let changed = changed.map(|(key, value)| (key.clone(), json!(value)));
-    changed.chain(gone.map(|key| (key.clone(), Value::Null))).collect()
 }
 
 /// Containers are a list, which a merge patch replaces whole: each keeps what may not change.
