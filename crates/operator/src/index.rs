@@ -120,6 +120,10 @@ impl<D> Index<D> {
     pub fn remove(&self, key: &ObjectKey) -> bool {
         let mut state = self.state.write();
         state.unreadable.remove(key);
+        self.take(&mut state, key)
+    }
+
+    fn take(&self, state: &mut State<D>, key: &ObjectKey) -> bool {
         let Some(removed) = state.digests.remove(key) else { return false };
         if self.keep_last.is_some_and(|which| which(&removed)) {
             state.last.insert(key.clone(), removed);
@@ -133,7 +137,7 @@ impl<D> Index<D> {
         let gone: Vec<_> =
             state.digests.keys().filter(|key| scope.covers(key) && !listed.contains(*key)).cloned().collect();
         for key in &gone {
-            state.digests.remove(key);
+            self.take(&mut state, key);
         }
         state.unreadable.retain(|key| !scope.covers(key) || listed.contains(key));
         state.synced.insert(scope.clone());

@@ -8,6 +8,7 @@ pub mod node;
 pub mod pods;
 pub mod remote;
 pub mod run;
+mod time;
 pub mod twins;
 
 pub use args::Args;

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use crate::addresses::Addresses;
 use crate::args::Args;
 use crate::node::forge::Facts;
-use crate::node::keeper::{LastSeen, NodeKeeper, Wanted};
+use crate::node::keeper::{NodeKeeper, Wanted};
 use crate::node::lease::Heartbeat;
 use crate::node::version;
 use crate::pods::controller::{Controller, Refusals};
@@ -139,20 +139,17 @@ fn start(
     supervisor.spawn("watches of the remote cluster", remote_watches.run(stop.clone()));
 
     let changed = Arc::new(Notify::new());
-    let (virtual_nodes, nodes) = (Arc::new(Index::default()), Arc::new(Index::<Node>::default()));
+    let (virtual_nodes, nodes) = (Arc::new(Index::default()), Arc::new(Index::keeping_last(|_: &Node| true)));
     let one = watcher::Config::default().fields(&format!("metadata.name={}", args.nodename));
     let notify = |changed: &Arc<Notify>| {
         let changed = changed.clone();
         move |_| changed.notify_one()
     };
     let wanted = |node: VirtualNode| Some(Wanted::of(node));
-    let last_seen = Arc::new(LastSeen::default());
-    let noted = last_seen.clone();
-    let node = move |node| noted.note(node);
     let tenant = |client| Api::namespaced(client, &args.tenant_namespace);
     let listed = [
         watches.start(supervisor, "virtualnodes", one.clone(), tenant, &virtual_nodes, wanted, notify(&changed))?,
-        watches.start(supervisor, "nodes", one, Api::all, &nodes, node, notify(&changed))?,
+        watches.start(supervisor, "nodes", one, Api::all, &nodes, Some, notify(&changed))?,
         pods,
         maps,
         configurations,
@@ -193,7 +190,6 @@ fn start(
         virtual_nodes,
         virtual_node: ObjectKey::new(args.tenant_namespace.as_str(), args.nodename.as_str()),
         nodes,
-        last_seen,
         reach,
         patience: args.node_unreachable_after,
         version,

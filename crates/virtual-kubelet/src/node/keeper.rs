@@ -8,7 +8,6 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams, PostParams};
-use parking_lot::Mutex;
 use spillway_api::k8s::Node;
 use spillway_api::offloading::{
     VirtualNode, VirtualNodeConditionStatus as Status, VirtualNodeConditionType as Type, VirtualNodeSpec,
@@ -50,25 +49,13 @@ impl Wanted {
     }
 }
 
-/// The Node as the watch last showed it, also when it is gone.
-#[derive(Default)]
-pub struct LastSeen(Mutex<Option<Node>>);
-
-impl LastSeen {
-    /// For the watch: notes what it shows, and hands it on.
-    pub fn note(&self, node: Node) -> Option<Node> {
-        *self.0.lock() = Some(node.clone());
-        Some(node)
-    }
-}
-
 pub struct NodeKeeper {
     pub client: Client,
     pub facts: Facts,
     pub virtual_nodes: Arc<Index<Wanted>>,
     pub virtual_node: ObjectKey,
+    /// Keeps the Node as it was last seen.
     pub nodes: Arc<Index<Node>>,
-    pub last_seen: Arc<LastSeen>,
     pub reach: watch::Receiver<Reach>,
     /// For how long the remote API server may be away before the Node is NotReady.
     pub patience: Duration,
@@ -137,7 +124,11 @@ impl NodeKeeper {
     }
 
     fn node(&self) -> Option<Arc<Node>> {
-        self.nodes.get(&ObjectKey::new("", self.facts.name.as_str()))
+        self.nodes.get(&self.key())
+    }
+
+    fn key(&self) -> ObjectKey {
+        ObjectKey::new("", self.facts.name.as_str())
     }
 
     async fn sync(&self, health: &Health, due: bool) -> kube::Result<Done> {
@@ -171,8 +162,8 @@ impl NodeKeeper {
     }
 
     async fn register(&self, api: &Api<Node>, wanted: &VirtualNodeSpec, health: &Health) -> kube::Result<Done> {
-        let last = self.last_seen.0.lock().clone().filter(|last| forge::is_ours(last, &self.facts));
-        let node = forge::node(wanted, &self.facts, health, last.as_ref(), Timestamp::now());
+        let last = self.nodes.last(&self.key()).filter(|last| forge::is_ours(last, &self.facts));
+        let node = forge::node(wanted, &self.facts, health, last.as_deref(), Timestamp::now());
         let params =
             PostParams { field_manager: Some(field_manager::VIRTUAL_KUBELET.to_owned()), ..PostParams::default() };
         match api.create(&params, &node).await {

@@ -9,6 +9,7 @@ use spillway_api::well_known::{label, name, reason};
 
 use super::forge::{self, Facts};
 use super::health::Health;
+use crate::time::seconds;
 
 /// `before` is the Node as it was last seen.
 pub fn status(
@@ -80,11 +81,6 @@ fn conditions(health: &Health, before: Option<&Node>, now: Timestamp) -> Vec<Val
 fn condition<'a>(node: Option<&'a Node>, kind: &str) -> Option<&'a NodeCondition> {
     let conditions = node?.status.as_ref()?.conditions.as_ref()?;
     conditions.iter().find(|condition| condition.type_ == kind)
-}
-
-/// Times in the API have whole seconds.
-fn seconds(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// Whether two statuses differ in more than the time of their heartbeat.

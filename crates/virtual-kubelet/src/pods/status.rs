@@ -11,6 +11,7 @@ use spillway_api::raw_pod::str_of;
 
 use super::digest::LocalDigest;
 use crate::addresses::Addresses;
+use crate::time::seconds;
 pub use patch::patch;
 
 /// Never written: they belong to the API server, the resource claim controller and the scheduler.
@@ -217,11 +218,6 @@ fn explain_unschedulable(status: &mut RawObject) {
     };
     let message = format!("the remote cluster cannot schedule it: {}", str_of(unscheduled, "message"));
     explain(status, "RemoteUnschedulable", &message);
-}
-
-/// Times in the API have whole seconds.
-fn seconds(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 #[cfg(test)]

@@ -24,7 +24,8 @@ async fn home(namespace: &Namespace, what: &str, seen: impl Fn(&Pod) -> bool) ->
     found.context("a pod")
 }
 
-fn ephemeral_runs(pod: &Pod) -> bool {
+/// Whether an ephemeral container named `debug` runs in it.
+pub fn ephemeral_runs(pod: &Pod) -> bool {
     let statuses = pod.status.as_ref().and_then(|status| status.ephemeral_container_statuses.as_ref());
     statuses
         .into_iter()

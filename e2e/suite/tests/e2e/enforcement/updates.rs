@@ -1,7 +1,6 @@
 //! Changes that a running pod allows.
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -10,19 +9,12 @@ use spillway_api::offloading::ShadowPodPhase;
 use super::{Ground, restarts, spec};
 use crate::offloaded;
 use crate::pods::SERVE;
+use crate::updates::ephemeral_runs;
 
 fn container_changes(changes: Value) -> Value {
     let mut container = spec(SERVE)["containers"][0].clone();
     super::merge(&mut container, &changes);
     json!({"containers": [container]})
-}
-
-fn debugged(pod: &Pod) -> bool {
-    let statuses = pod.status.as_ref().and_then(|status| status.ephemeral_container_statuses.as_ref());
-    statuses
-        .into_iter()
-        .flatten()
-        .any(|status| status.name == "debug" && status.state.as_ref().is_some_and(|state| state.running.is_some()))
 }
 
 #[tokio::test]
@@ -44,7 +36,7 @@ async fn what_may_change_of_a_running_pod_does() -> Result<()> {
                                                  "command": ["sh", "-c", SERVE]}]);
         let metadata = json!({"labels": {"removed": null, "changed": "2", "added": "1"}, "annotations": {"note": "new"}});
         ground.change("web", json!({"metadata": metadata, "spec": {"pod": changed}})).await?;
-        let pod = ground.pod_until("web", "a debug container", debugged).await?;
+        let pod = ground.pod_until("web", "a debug container", ephemeral_runs).await?;
         let seen = ground.pod_until("web", "the note", |pod| pod.annotations().contains_key("note")).await?;
         let label = |key: &str| seen.labels().get(key).map(String::as_str);
         assert_eq!(
@@ -61,7 +53,7 @@ async fn what_may_change_of_a_running_pod_does() -> Result<()> {
 
         ground.pods.delete("web", &DeleteParams::default()).await?;
         let after = ground.runs_anew("web", Some(&before)).await?;
-        let again = ground.pod_until("web", "the debug container again", debugged).await?;
+        let again = ground.pod_until("web", "the debug container again", ephemeral_runs).await?;
         assert_eq!(after.uid(), again.uid());
         Ok(())
     })
