@@ -19,11 +19,13 @@ pub mod live;
 pub mod networking;
 pub mod node;
 pub mod offloading;
+mod packed;
 pub mod quantity;
 pub mod raw_pod;
 mod schema;
 pub mod well_known;
 
+pub use packed::Packed;
 pub use quantity::{Quantity, ResourceList};
 pub use raw_pod::RawPod;
 

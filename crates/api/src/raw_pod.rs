@@ -32,6 +32,21 @@ impl RawPod {
     }
 }
 
+/// What becomes of a pod whose containers have ended: "Always", "OnFailure" or "Never". Where a container has
+/// rules of its own, the pod may end however it says, as one that is never restarted.
+pub fn restart_policy(spec: &RawObject) -> &str {
+    let has_own = |container: &Value| {
+        let rules = ["restartPolicy", "restartPolicyRules"].map(|field| container.get(field));
+        rules.into_iter().flatten().any(|rule| !rule.is_null() && rule != "Always")
+    };
+    let containers = spec.get("containers").and_then(Value::as_array);
+    match str_of(spec, "restartPolicy") {
+        _ if containers.into_iter().flatten().any(has_own) => "Never",
+        "" => "Always",
+        policy => policy,
+    }
+}
+
 /// A field of an object that is a string, or "".
 pub fn str_of<'a>(object: &'a RawObject, field: &str) -> &'a str {
     object.get(field).and_then(Value::as_str).unwrap_or_default()
@@ -67,5 +82,22 @@ impl Resource for RawPod {
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         &mut self.metadata
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use serde_json::json;
+
+    #[rstest]
+    #[case(json!({}), "Always")]
+    #[case(json!({"restartPolicy": "OnFailure", "containers": [{"name": "c"}]}), "OnFailure")]
+    #[case::own_policy(json!({"containers": [{"name": "c"}, {"restartPolicy": "OnFailure"}]}), "Never")]
+    #[case::own_rules(json!({"containers": [{"restartPolicy": "Always", "restartPolicyRules": [{}]}]}), "Never")]
+    #[case::the_same_spelt_out(json!({"containers": [{"restartPolicy": "Always"}]}), "Always")]
+    fn rules_of_a_container_may_end_its_pod(#[case] spec: Value, #[case] policy: &str) {
+        assert_eq!(restart_policy(spec.as_object().unwrap()), policy);
     }
 }

@@ -17,6 +17,13 @@ pub(crate) fn open_object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }
 
+/// The same, for what one writer writes as a whole: the API server need not work out, with every write, who owns each leaf.
+pub(crate) fn open_whole(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = open_object(generator);
+    schema.insert(MAP_TYPE.to_owned(), json!("atomic"));
+    schema
+}
+
 /// A list of objects of any shape.
 pub(crate) fn open_objects(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": open_object(generator) })

@@ -222,6 +222,15 @@ pub mod field_manager {
 
 /// Reasons that appear in the status of an object.
 pub mod reason {
+    /// A pod that waits because requests to the remote cluster fail again and again; the message says which and why.
+    pub const OFFLOADING_FAILING: &str = "OffloadingFailing";
+    /// Of a pod whose remote one is being taken away, but not by its user: another one follows.
+    pub const REMOTE_POD_TERMINATING: &str = "RemotePodTerminating";
+    /// On a ShadowPod with an outcome: its pod ended because the ShadowPod was deleted. If that was not for its consumer, the
+    /// pod is to run again.
+    pub const DELETED_WHILE_RUNNING: &str = "DeletedWhileRunning";
+    /// A change of a running pod that was refused; it runs on as it was.
+    pub const UPDATE_REFUSED: &str = "UpdateRefused";
     /// A pod that was never started, because its namespace is not offloaded (any more) or its tenant is drained.
     pub const OFFLOADING_BACK_OFF: &str = "OffloadingBackOff";
     /// A pod that ended because its offloading did.
@@ -256,6 +265,12 @@ pub mod reason {
     pub const NETWORKING_DOWN: &str = "LiqoNetworkingDown";
     /// A Configuration whose remote ranges can be relied on; also the type of that condition.
     pub const NETWORK_CIDRS_CONFIGURED: &str = "NetworkCIDRsConfigured";
+}
+
+/// Conditions of pods that are our own.
+pub mod condition {
+    /// True while the provider refuses a change of the running pod; its message says why.
+    pub const UPDATE_REFUSED: &str = "offloading.spillway.dev/UpdateRefused";
 }
 
 /// Reasons of events.

@@ -84,12 +84,18 @@ impl Categorised for RequestError {
     }
 }
 
-/// What an API server said, in its own words; kube's own text repeats the whole answer as a debug print.
+/// What an API server said, in its own words; kube's own text repeats the whole answer as a debug print. Where there was no
+/// answer, what lies at the bottom of it tells most.
 pub fn words(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => format!("{} ({})", status.message, status.code),
-        error => error.to_string(),
+    if let kube::Error::Api(status) = error {
+        return format!("{} ({})", status.message, status.code);
     }
+    let (text, cause) = (error.to_string(), bottom(error).to_string());
+    if text.contains(&cause) { text } else { format!("{text}: {cause}") }
+}
+
+fn bottom<'a>(error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std::error::Error + 'static) {
+    error.source().map_or(error, bottom)
 }
 
 /// For a deletion with a UID precondition, or a patch of what may be gone: it is gone, or another of the same name is there.
@@ -133,6 +139,16 @@ pub fn found<T>(result: kube::Result<T>) -> kube::Result<Option<T>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_without_an_answer_tells_its_cause() {
+        let refused = std::io::Error::other("connection refused");
+        assert_eq!(words(&kube::Error::Service(Box::new(Failed(refused)))), "ServiceError: failed: connection refused");
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("failed")]
+    struct Failed(#[source] std::io::Error);
 
     #[test]
     fn status_codes_fall_into_categories() {

@@ -134,12 +134,14 @@ impl<D> Index<D> {
     /// Ends a list of `scope`: removes what it did not contain, and returns the keys removed.
     pub fn complete(&self, scope: &Scope, listed: &HashSet<ObjectKey>) -> Vec<ObjectKey> {
         let mut state = self.state.write();
-        let gone: Vec<_> =
+        let mut gone: Vec<_> =
             state.digests.keys().filter(|key| scope.covers(key) && !listed.contains(*key)).cloned().collect();
         for key in &gone {
             self.take(&mut state, key);
         }
-        state.unreadable.retain(|key| !scope.covers(key) || listed.contains(key));
+        let is_gone = |key: &ObjectKey| scope.covers(key) && !listed.contains(key);
+        gone.extend(state.unreadable.iter().filter(|key| is_gone(key)).cloned());
+        state.unreadable.retain(|key| !is_gone(key));
         state.synced.insert(scope.clone());
         gone
     }
@@ -173,6 +175,16 @@ mod tests {
         index.remove(&b);
         index.forget_last(&b);
         assert_eq!(index.last(&b), None);
+    }
+
+    #[test]
+    fn what_could_not_be_read_and_is_gone_is_told() {
+        let (index, a) = (Index::<()>::default(), ObjectKey::new("one", "a"));
+        index.mark_unreadable(a.clone());
+        assert_eq!(index.complete(&Scope::Cluster, &HashSet::from([a.clone()])), []);
+        assert!(index.is_unreadable(&a));
+        assert_eq!(index.complete(&Scope::Cluster, &HashSet::new()), std::slice::from_ref(&a));
+        assert!(!index.is_unreadable(&a));
     }
 
     #[test]

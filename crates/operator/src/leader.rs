@@ -29,6 +29,30 @@ pub struct Election {
     metrics: Metrics,
 }
 
+/// The lease, won.
+pub struct Lead {
+    election: Election,
+    /// When it was asked for.
+    since: Instant,
+}
+
+impl Lead {
+    /// Works, and hands the lease over once the work has ended. An error as soon as the lease is lost: the process must end
+    /// then, because another instance may already be at work.
+    pub async fn work(self, work: impl Future<Output = ()>) -> anyhow::Result<()> {
+        let worked = CancellationToken::new();
+        let held = self.election.hold(self.since, worked.clone());
+        tokio::pin!(held);
+        tokio::select! {
+            lost = &mut held => lost,
+            () = work => {
+                worked.cancel();
+                held.await
+            }
+        }
+    }
+}
+
 /// What was last seen of the lease, and when it was first seen so.
 struct Observed {
     lease: Lease,
@@ -40,35 +64,20 @@ impl Election {
         Self { api: Api::namespaced(client, namespace), name: name.to_owned(), identity, metrics }
     }
 
-    /// Waits for the lease, then works until `stop`, and hands the lease over once the work has ended. An error as soon as
-    /// the lease is lost: the process must end then, because another instance may already be at work.
-    pub async fn lead(self, stop: CancellationToken, work: impl Future<Output = ()>) -> anyhow::Result<()> {
-        self.acquire(&stop).await;
-        if stop.is_cancelled() {
-            return Ok(());
-        }
-        let worked = CancellationToken::new();
-        let held = self.hold(worked.clone());
-        tokio::pin!(held);
-        tokio::select! {
-            lost = &mut held => lost,
-            () = work => {
-                worked.cancel();
-                held.await
-            }
-        }
-    }
-
-    /// Waits until this instance leads, or `stop`.
-    async fn acquire(&self, stop: &CancellationToken) {
+    /// Waits until this instance leads; `None` if `stop` came first. What the work acts upon is to be listed after this: a
+    /// list from before may lack what the former leader did last.
+    pub async fn win(self, stop: &CancellationToken) -> Option<Lead> {
         let mut observed: Option<Observed> = None;
         while !stop.is_cancelled() {
+            // The lease counts from before it was asked for: an answer may be late.
+            let asked = Instant::now();
             match self.attempt(&mut observed).await {
-                Ok(true) => {
+                Ok(true) if asked.elapsed() < RENEW_DEADLINE => {
                     tracing::info!(lease = self.name, identity = self.identity, "leading");
                     self.metrics.leader(true);
-                    return;
+                    return Some(Lead { election: self, since: asked });
                 }
+                Ok(true) => tracing::warn!(lease = self.name, "the lease was taken, but the answer came late"),
                 Ok(false) => {}
                 Err(error) => tracing::warn!(lease = self.name, %error, "the lease could not be taken"),
             }
@@ -77,6 +86,7 @@ impl Election {
                 () = tokio::time::sleep(RETRY_PERIOD) => {}
             }
         }
+        None
     }
 
     async fn attempt(&self, observed: &mut Option<Observed>) -> kube::Result<bool> {
@@ -125,16 +135,16 @@ impl Election {
     }
 
     /// Renews until `stop`, then hands the lease over. Ends with an error as soon as the lease is lost.
-    async fn hold(self, stop: CancellationToken) -> anyhow::Result<()> {
-        let mut renewed = Instant::now();
+    async fn hold(self, since: Instant, stop: CancellationToken) -> anyhow::Result<()> {
+        let mut renewed = since;
         loop {
             tokio::select! {
                 () = stop.cancelled() => return self.release().await,
                 () = tokio::time::sleep(RETRY_PERIOD) => {}
             }
-            let left = RENEW_DEADLINE.saturating_sub(renewed.elapsed());
+            let (asked, left) = (Instant::now(), RENEW_DEADLINE.saturating_sub(renewed.elapsed()));
             match tokio::time::timeout(left, self.renew()).await {
-                Ok(Ok(true)) => renewed = Instant::now(),
+                Ok(Ok(true)) => renewed = asked,
                 Ok(Ok(false)) => {
                     self.metrics.leader(false);
                     anyhow::bail!("the lease {} is held by another instance", self.name);

@@ -6,7 +6,9 @@
 pub mod args;
 pub mod client;
 pub mod error;
+pub mod guarded;
 pub mod health;
+mod hush;
 pub mod index;
 pub mod key;
 pub mod leader;
@@ -23,6 +25,7 @@ pub mod watches;
 pub mod workers;
 
 pub use error::{Categorised, Category};
+pub use guarded::Guarded;
 pub use index::Index;
 pub use key::ObjectKey;
 pub use queue::Queue;

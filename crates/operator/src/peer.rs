@@ -87,13 +87,12 @@ impl Peer {
     pub async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
         let (client, own_connections) = Cluster::separate(&self.config, "remote", &self.metrics)?;
         while !stop.is_cancelled() {
-            let begun = Instant::now();
             let answer = probe(&client, self.settings.timeout).await;
             if answer.is_err() {
                 // The next probe dials anew instead of waiting on a connection that may be dead.
                 own_connections.close_silent_since(Instant::now());
             }
-            let pause = self.note(begun, answer);
+            let pause = self.note(Instant::now(), answer);
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = tokio::time::sleep(pause) => {}
@@ -102,7 +101,9 @@ impl Peer {
         Ok(())
     }
 
-    fn note(&self, begun: Instant, answer: Result<(), Failure>) -> Duration {
+    /// `at` is when the answer, or its absence, was known: a cut may have come while the probe was under way, and what was
+    /// heard before it says nothing of a connection.
+    fn note(&self, at: Instant, answer: Result<(), Failure>) -> Duration {
         let before = self.reach.borrow().clone();
         self.metrics.peer_reachable("remote", answer.is_ok());
         match (answer, before) {
@@ -126,7 +127,7 @@ impl Peer {
                     Reach::Away { since, .. } => since,
                     Reach::Unknown | Reach::Reachable => {
                         tracing::warn!(reason, message, "the remote API server does not answer its probe");
-                        begun
+                        at
                     }
                 };
                 self.reach.send_replace(Reach::Away { since, reason, message });

@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use futures::{StreamExt, pin_mut};
 use kube::api::{Api, Resource};
-use kube::core::DeserializeGuard;
 use kube::runtime::watcher::{self, Event};
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::words;
+use crate::guarded::Guarded;
 use crate::health::Gate;
 use crate::index::{Index, Scope};
 use crate::key::ObjectKey;
@@ -24,6 +25,8 @@ use crate::peer::Kicks;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// A watch that lasted so long after a refusal is allowed.
+const ACCEPTED_AFTER: Duration = Duration::from_secs(1);
 
 /// Where and what to watch, and how to tell of it.
 pub struct Watch {
@@ -38,15 +41,15 @@ pub struct Watch {
     pub kicks: Kicks,
     /// Opened after the first complete list.
     pub synced: Gate,
-    /// Told in the API server's words when it refuses to list or watch.
-    pub on_refusal: Option<Box<dyn Fn(String) + Send + Sync>>,
+    /// Told in the API server's words when it refuses to list or watch, and `None` once it has listed again.
+    pub on_refusal: Option<Box<dyn Fn(Option<String>) + Send + Sync>>,
 }
 
 impl Watch {
     /// Feeds `index` until `stop`. `digest` turns an object into what the index keeps; `None` leaves it out.
     pub async fn run<K, D>(
         self,
-        api: Api<DeserializeGuard<K>>,
+        api: Api<Guarded<K>>,
         index: Arc<Index<D>>,
         digest: impl Fn(K) -> Option<D>,
         notify: impl Fn(ObjectKey),
@@ -57,7 +60,9 @@ impl Watch {
         let open = self.metrics.watches_open(self.cluster);
         open.inc();
         let mut feed = Feed { watch: &self, index: &index, digest, notify, listed: None };
-        let mut pause = FIRST_PAUSE;
+        let mut pauses = Pauses::default();
+        // Since it was refused: when it counts as accepted again.
+        let (mut refused, mut accepted_at) = (false, None::<Instant>);
         let mut kicks = self.kicks.clone();
         while !stop.is_cancelled() {
             let events = watcher::watcher(api.clone(), self.config.clone());
@@ -66,27 +71,43 @@ impl Watch {
                 let event = tokio::select! {
                     () = stop.cancelled() => break,
                     event = events.next() => event,
+                    () = tokio::time::sleep_until(accepted_at.unwrap_or_else(Instant::now)), if accepted_at.is_some() => {
+                        (refused, accepted_at) = (false, None);
+                        pauses.end();
+                        if let Some(tell) = &self.on_refusal {
+                            tell(None);
+                        }
+                        continue;
+                    }
                 };
                 match event {
                     Some(Ok(event)) => {
                         // Only the announcement of a list, which may yet fail: no success.
-                        if !matches!(event, Event::Init) {
-                            pause = FIRST_PAUSE;
+                        if !refused && !matches!(event, Event::Init) {
+                            pauses.end();
+                        }
+                        // Who may list need not be allowed to watch: only time tells.
+                        if refused && matches!(event, Event::InitDone) {
+                            accepted_at = Some(Instant::now() + ACCEPTED_AFTER);
                         }
                         feed.take(event);
                     }
                     Some(Err(error)) => {
                         tracing::debug!(resource = self.resource, cluster = self.cluster, %error, "watch broke");
                         self.metrics.watch_restarted(self.cluster, self.resource);
-                        if let (Some(tell), Some(refusal)) = (&self.on_refusal, refusal(&error)) {
-                            tell(refusal);
+                        accepted_at = None;
+                        let refusal = refusal(&error);
+                        let list_again = refusal.is_some() || must_list_again(&error);
+                        refused |= refusal.is_some();
+                        if let (Some(tell), Some(refusal)) = (&self.on_refusal, refusal) {
+                            tell(Some(refusal));
                         }
                         tokio::select! {
                             () = stop.cancelled() => break,
-                            () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
-                            () = kicks.kicked() => pause = FIRST_PAUSE,
+                            () = tokio::time::sleep(pauses.next(Instant::now())) => {}
+                            () = kicks.kicked() => pauses.end(),
                         }
-                        if must_list_again(&error) {
+                        if list_again {
                             break;
                         }
                     }
@@ -98,7 +119,30 @@ impl Watch {
     }
 }
 
-/// What the API server answered, if it did and said no.
+/// How long to wait after each break: longer and longer while they follow one another, and from the start again after a
+/// time without. A watch on which nothing happens gives no other sign that it works.
+#[derive(Default)]
+struct Pauses {
+    last: Option<(Instant, Duration)>,
+}
+
+impl Pauses {
+    fn next(&mut self, now: Instant) -> Duration {
+        let follows = |(at, pause): &(Instant, Duration)| now.duration_since(*at) < *pause + LONGEST_PAUSE;
+        let pause = match self.last.filter(follows) {
+            Some((_, before)) => (before * 2).min(LONGEST_PAUSE),
+            None => FIRST_PAUSE,
+        };
+        self.last = Some((now, pause));
+        pause
+    }
+
+    fn end(&mut self) {
+        self.last = None;
+    }
+}
+
+/// What the API server answered, if it did and said no. Whether the watch works again only a new list can tell.
 fn refusal(error: &watcher::Error) -> Option<String> {
     match error {
         watcher::Error::InitialListFailed(error @ kube::Error::Api(status))
@@ -129,7 +173,7 @@ impl<D, F, N> Feed<'_, D, F, N>
 where
     N: Fn(ObjectKey),
 {
-    fn take<K>(&mut self, event: Event<DeserializeGuard<K>>)
+    fn take<K>(&mut self, event: Event<Guarded<K>>)
     where
         K: Resource<DynamicType = ()>,
         F: Fn(K) -> Option<D>,
@@ -165,7 +209,7 @@ where
         }
     }
 
-    fn apply<K>(&self, key: ObjectKey, object: DeserializeGuard<K>)
+    fn apply<K>(&self, key: ObjectKey, object: Guarded<K>)
     where
         K: Resource<DynamicType = ()>,
         F: Fn(K) -> Option<D>,
@@ -193,7 +237,7 @@ where
 #[cfg(test)]
 async fn feed<K, D>(
     watch: &Watch,
-    events: impl futures::Stream<Item = Event<DeserializeGuard<K>>>,
+    events: impl futures::Stream<Item = Event<Guarded<K>>>,
     index: &Index<D>,
     digest: impl Fn(K) -> Option<D>,
     notify: impl Fn(ObjectKey),

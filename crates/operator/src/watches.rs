@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use kube::Client;
 use kube::api::{Api, Resource};
-use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
 use serde::de::DeserializeOwned;
 
 use crate::client::Cluster;
+use crate::guarded::Guarded;
 use crate::health::{Gate, Readiness};
 use crate::index::{Index, Scope};
 use crate::key::ObjectKey;
@@ -35,7 +35,7 @@ impl Watches<'_> {
         supervisor: &mut Supervisor,
         resource: &'static str,
         config: watcher::Config,
-        api: impl FnOnce(Client) -> Api<DeserializeGuard<K>>,
+        api: impl FnOnce(Client) -> Api<Guarded<K>>,
         index: &Arc<Index<D>>,
         digest: impl Fn(K) -> Option<D> + Send + Sync + 'static,
         notify: impl Fn(ObjectKey) + Send + Sync + 'static,

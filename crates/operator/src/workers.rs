@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Categorised;
+use crate::hush::Hush;
 use crate::key::ObjectKey;
 use crate::metrics::ControllerMetrics;
 use crate::queue::{Queue, Verdict};
@@ -53,7 +54,7 @@ pub async fn run<F, Fut, E>(
 {
     let places = Arc::new(Semaphore::new(limits.concurrency));
     let mut under_way = JoinSet::new();
-    let reconcile = Arc::new(reconcile);
+    let (reconcile, hush) = (Arc::new(reconcile), Arc::new(Hush::default()));
     loop {
         let next = async {
             let place = places.clone().acquire_owned().await.ok()?;
@@ -68,12 +69,12 @@ pub async fn run<F, Fut, E>(
             Some(_) = under_way.join_next() => continue,
         };
         metrics.depth(queue.depth());
-        let (queue, metrics, reconcile) = (queue.clone(), metrics.clone(), reconcile.clone());
+        let (queue, metrics, reconcile, hush) = (queue.clone(), metrics.clone(), reconcile.clone(), hush.clone());
         under_way.spawn(async move {
             let begun = Instant::now();
             let work = AssertUnwindSafe(async { reconcile(key.clone()).await }).catch_unwind();
             let ended = tokio::time::timeout(limits.timeout, work).await;
-            let (outcome, verdict) = judge(&key, ended);
+            let (outcome, verdict) = judge(&key, ended, &hush);
             metrics.reconciled(outcome, begun.elapsed());
             if let Verdict::Retry { .. } = verdict {
                 metrics.retried(outcome);
@@ -88,14 +89,16 @@ pub async fn run<F, Fut, E>(
 
 type Ended<E> = Result<Result<Result<Action, E>, Box<dyn std::any::Any + Send>>, tokio::time::error::Elapsed>;
 
-fn judge<E: Categorised>(key: &ObjectKey, ended: Ended<E>) -> (&'static str, Verdict) {
+fn judge<E: Categorised>(key: &ObjectKey, ended: Ended<E>, hush: &Hush) -> (&'static str, Verdict) {
     let again = Verdict::Retry { at_least: Duration::ZERO };
     match ended {
         Ok(Ok(Ok(Action::Await))) => ("ok", Verdict::Done),
         Ok(Ok(Ok(Action::LookAgain(delay)))) => ("ok", Verdict::After(delay)),
         Ok(Ok(Err(error))) => {
             let category = error.category().as_str();
-            tracing::warn!(%key, category, %error, "reconcile failed");
+            if let Some(unsaid) = hush.say() {
+                tracing::warn!(%key, category, %error, others_unsaid = unsaid, "reconcile failed");
+            }
             (category, Verdict::Retry { at_least: error.retry_after().unwrap_or_default() })
         }
         Ok(Err(_panic)) => {

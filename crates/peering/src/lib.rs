@@ -87,15 +87,19 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         "metrics and probes",
         server::run(args.common.metrics_address, metrics.clone(), readiness.clone(), stop.clone()),
     );
+
+    // A wrong --cluster-id is told at once, also by an instance that waits for the lease of a working one.
+    let identity = cluster_id::Identity::new(cluster.client.clone(), &args.namespace, args.cluster_id.clone());
+    identity.refuse_contradiction().await?;
+    let election =
+        Election::new(lease_client, &args.namespace, field_manager::PEERING, args.common.identity(), metrics.clone());
+    let Some(lead) = supervisor.during(election.win(&stop)).await?.flatten() else { return supervisor.run().await };
+
     let mut watching = Watching {
         watches: Watches { cluster: &cluster, metrics: &metrics, readiness: &readiness },
         supervisor: &mut supervisor,
         synced: Vec::new(),
     };
-
-    // A wrong --cluster-id is told at once, also by an instance that waits for the lease of a working one.
-    let identity = cluster_id::Identity::new(cluster.client.clone(), &args.namespace, args.cluster_id.clone());
-    identity.refuse_contradiction().await?;
     let identity = identity.watch(&mut watching)?;
     let virtual_nodes = if args.role.consumes() {
         let template = args
@@ -108,10 +112,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     };
     let synced = watching.synced;
 
-    // Instances that wait for the lease have their lists ready, and are Ready: an upgrade needs no gap.
-    let election =
-        Election::new(lease_client, &args.namespace, field_manager::PEERING, args.common.identity(), metrics.clone());
-    let ended = stop.clone();
+    let ended = stop;
     let work = async move {
         if !health::all_opened(&synced, &ended).await {
             return;
@@ -123,7 +124,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         };
         tokio::join!(identity.run(metrics.controller("cluster-id"), ended.clone()), virtual_nodes);
     };
-    supervisor.spawn("leader", election.lead(stop, work));
+    supervisor.spawn("leader", lead.work(work));
     supervisor.run().await
 }
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use kube::Client;
 use kube::api::{Api, Resource};
-use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
 use serde::de::DeserializeOwned;
+use spillway_operator::Guarded;
 use spillway_operator::health::Gate;
 use spillway_operator::supervise::Supervisor;
 use spillway_operator::watches::Watches;
@@ -37,7 +37,7 @@ impl Watching<'_> {
     where
         K: Resource<DynamicType = ()> + DeserializeOwned + Clone + std::fmt::Debug + Send + Sync + 'static,
         D: Send + Sync + 'static,
-        F: FnOnce(Client) -> Api<DeserializeGuard<K>>,
+        F: FnOnce(Client) -> Api<Guarded<K>>,
     {
         let Selection { resource, config, api } = selection;
         let supervisor = &mut *self.supervisor;

@@ -30,7 +30,7 @@ pub struct ShadowPodSpec {
     /// The spec of the pod (see `kubectl explain pod.spec`), already adapted to the provider. Fields that are newer than
     /// this version of Spillway are kept.
     #[serde(default, skip_serializing_if = "RawObject::is_empty")]
-    #[schemars(schema_with = "schema::open_object")]
+    #[schemars(schema_with = "schema::open_whole")]
     pub pod: RawObject,
 }
 
@@ -80,7 +80,7 @@ pub struct ShadowPodStatus {
     /// The status of the pod at its end (see `kubectl explain pod.status`), recorded before the pod object may
     /// disappear. Once it is here, the pod has finished for good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::open_object")]
+    #[schemars(schema_with = "schema::open_whole")]
     pub outcome: Option<RawObject>,
 }
 

@@ -16,17 +16,18 @@ fn watch(scope: Scope) -> Watch {
     }
 }
 
-fn object(name: &str, data: serde_json::Value) -> DeserializeGuard<ConfigMap> {
-    serde_json::from_value(json!({
+fn object(name: &str, data: serde_json::Value) -> Guarded<ConfigMap> {
+    let text = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"namespace": "ns", "name": name, "resourceVersion": "1",
                      "managedFields": [{"manager": "m", "operation": "Apply"}]},
         "data": data,
-    }))
-    .expect("metadata can be read")
+    })
+    .to_string();
+    serde_json::from_str(&text).expect("metadata can be read")
 }
 
-fn good(name: &str) -> DeserializeGuard<ConfigMap> {
+fn good(name: &str) -> Guarded<ConfigMap> {
     object(name, json!({"a": "b"}))
 }
 
@@ -38,7 +39,7 @@ async fn run(
     watch: &Watch,
     index: &Index<ConfigMap>,
     queue: &Queue<ObjectKey>,
-    events: Vec<Event<DeserializeGuard<ConfigMap>>>,
+    events: Vec<Event<Guarded<ConfigMap>>>,
 ) {
     feed(watch, futures::stream::iter(events), index, Some, |key| queue.add(key)).await;
 }
@@ -166,4 +167,22 @@ async fn a_list_that_is_refused_is_asked_for_ever_more_seldom() {
     running.await.unwrap();
     let asked = asked.load(Ordering::SeqCst);
     assert!((5..=15).contains(&asked), "asked {asked} times in two minutes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pauses_grow_while_breaks_follow_one_another_and_begin_anew_after_a_time_without() {
+    let mut pauses = Pauses::default();
+    let mut last = Duration::ZERO;
+    for _ in 0..10 {
+        let pause = pauses.next(Instant::now());
+        assert!(pause == LONGEST_PAUSE || pause > last, "{pause:?} after {last:?}");
+        tokio::time::advance(pause).await;
+        last = pause;
+    }
+    assert_eq!(last, LONGEST_PAUSE);
+    tokio::time::advance(LONGEST_PAUSE * 2).await;
+    assert_eq!(pauses.next(Instant::now()), FIRST_PAUSE, "a watch on which nothing happened had worked");
+    pauses.next(Instant::now());
+    pauses.end();
+    assert_eq!(pauses.next(Instant::now()), FIRST_PAUSE);
 }

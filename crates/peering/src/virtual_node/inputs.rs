@@ -4,13 +4,12 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
 use kube::api::Api;
-use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
 use kube::{Client, Resource};
 use spillway_api::core::ClusterId;
 use spillway_api::offloading::VkOptionsTemplate;
 use spillway_api::well_known::label;
-use spillway_operator::ObjectKey;
+use spillway_operator::{Guarded, ObjectKey};
 use tokio::sync::watch;
 
 use super::children::{Child, ChildKind, Children, MadeFor};
@@ -100,7 +99,7 @@ impl Controller {
     }
 }
 
-fn everywhere<K>(resource: &'static str, labels: &str) -> Selection<impl FnOnce(Client) -> Api<DeserializeGuard<K>>>
+fn everywhere<K>(resource: &'static str, labels: &str) -> Selection<impl FnOnce(Client) -> Api<Guarded<K>>>
 where
     K: Resource<DynamicType = ()>,
 {
