@@ -1,14 +1,19 @@
 //! What the indexes keep of ShadowPods, of their pods and of nodes.
 
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use kube::ResourceExt;
+use parking_lot::Mutex;
 use serde_json::Value;
 use spillway_api::offloading::{ShadowPod, ShadowPodStatus};
-use spillway_api::raw_pod::str_of;
+use spillway_api::raw_pod::{restart_policy, str_of};
 use spillway_api::well_known::{annotation, finalizer, label};
-use spillway_api::{RawObject, RawPod, k8s};
+use spillway_api::{Packed, RawObject, RawPod, k8s};
 
-use crate::forge;
+use crate::{disruption, forge};
 
 /// What is kept of a ShadowPod.
 #[derive(Clone, Debug, Default)]
@@ -23,16 +28,21 @@ pub struct ShadowDigest {
     pub status: ShadowPodStatus,
     /// The digest of what its pod should carry of that which may change while it runs.
     pub live: String,
+    /// The labels by which its consumer knows its pod.
+    pub marks: Marks,
+    /// Whether its pod is held until its outcome is known.
+    pub holds_pod: bool,
     /// Whether a pod that was disrupted after it had started is to end as Failed.
     pub fails_on_disruption: bool,
     /// The pod to create. Only kept until one was created: later it is read again when it is needed.
-    pub pod: Option<Box<RawPod>>,
+    pub pod: Arc<Mutex<Option<Box<RawPod>>>>,
 }
 
 /// That a ShadowPod is to go, and how long its pod has to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShadowDeletion {
     pub grace_seconds: Option<u32>,
+    pub requested: Timestamp,
 }
 
 impl ShadowDigest {
@@ -61,22 +71,38 @@ impl ShadowDigest {
 
 pub fn shadow(shadow: ShadowPod) -> ShadowDigest {
     let annotations = shadow.annotations();
+    let deletion = shadow.metadata.deletion_timestamp.as_ref();
     let grace = annotations.get(annotation::DELETION_GRACE_SECONDS).and_then(|value| value.parse().ok());
-    let status = shadow.status.clone().unwrap_or_default();
+    let mut status = shadow.status.clone().unwrap_or_default();
+    // It is its consumer's: here its phase says enough.
+    if status.phase.is_final() {
+        status.outcome = None;
+    }
     let created = status.pod_uid.is_some() || status.recreations > 0;
     ShadowDigest {
         uid: shadow.uid().unwrap_or_default(),
         resource_version: shadow.resource_version().unwrap_or_default(),
         generation: shadow.metadata.generation,
         finalizers: shadow.finalizers().to_vec(),
-        deletion: shadow.metadata.deletion_timestamp.is_some().then_some(ShadowDeletion { grace_seconds: grace }),
+        deletion: deletion.map(|at| ShadowDeletion { grace_seconds: grace, requested: at.0 }),
         origin_uid: annotations.get(annotation::ORIGIN_UID).cloned(),
         status,
         live: forge::live_digest(&shadow),
-        fails_on_disruption: annotations.get(annotation::ON_DISRUPTION).map(String::as_str)
-            == Some(annotation::ON_DISRUPTION_FAIL),
-        pod: (!created).then(|| Box::new(forge::pod(&shadow))),
+        marks: marks(shadow.labels()),
+        holds_pod: forge::can_end(&shadow),
+        fails_on_disruption: forge::fails_on_disruption(&shadow),
+        pod: Arc::new(Mutex::new((!created).then(|| Box::new(forge::pod(&shadow))))),
     }
+}
+
+/// A hash of labels.
+pub type Marks = u64;
+
+/// The consumer watches its pods by these.
+const MARKS: [&str; 3] = [label::ORIGIN, label::DESTINATION, label::NODE_NAME];
+
+pub fn marks(labels: &BTreeMap<String, String>) -> Marks {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(MARKS.map(|mark| labels.get(mark)))
 }
 
 /// What is kept of a pod that belongs to a ShadowPod, or did.
@@ -91,6 +117,7 @@ pub struct PodDigest {
     pub deletion: Option<PodDeletion>,
     /// It had not ended, as far as the API server knew, when its deletion was asked for.
     pub deleted_alive: bool,
+    /// See [`restart_policy`].
     pub restart_policy: String,
     /// The grace that it asks for itself.
     pub own_grace: Option<u32>,
@@ -101,8 +128,12 @@ pub struct PodDigest {
     pub is_ready: bool,
     /// The digest of what was last carried over to it.
     pub live: Option<String>,
+    /// The labels by which its consumer knows it.
+    pub marks: Marks,
+    /// How often its containers restarted, by name.
+    pub restarts: BTreeMap<String, i64>,
     /// The whole status, kept only of a pod that has ended or is ending.
-    pub last_status: Option<RawObject>,
+    pub last_status: Option<Packed>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +150,15 @@ impl PodDigest {
 
     pub fn is_orphan(&self) -> bool {
         self.owner.is_empty()
+    }
+
+    pub fn always_restarts(&self) -> bool {
+        self.restart_policy == "Always"
+    }
+
+    /// How it was last seen; empty as long as it has not begun to end.
+    pub fn last_status(&self) -> RawObject {
+        self.last_status.as_ref().map(Packed::open).unwrap_or_default()
     }
 }
 
@@ -156,23 +196,26 @@ pub fn pod(pod: RawPod, before: Option<&PodDigest>) -> Option<PodDigest> {
         has_finalizer: has_our_finalizer(&pod),
         deletion,
         deleted_alive: seen_alive || known_alive,
-        restart_policy: pod.spec_str("restartPolicy").to_owned(),
+        restart_policy: restart_policy(&pod.spec).to_owned(),
         own_grace: grace.and_then(|seconds| u32::try_from(seconds).ok()),
         node: (!node.is_empty()).then(|| node.to_owned()),
         created: pod.metadata.creation_timestamp.as_ref().map(|at| at.0).unwrap_or_default(),
         is_ready: has_condition(&pod.status, "Ready"),
         live: pod.annotations().get(annotation::LIVE_DIGEST).cloned(),
+        marks: marks(pod.labels()),
         phase,
-        last_status: (deletion.is_some() || ended).then_some(pod.status),
+        restarts: disruption::restarts(&pod.status),
+        last_status: (deletion.is_some() || ended).then(|| Packed::of(&pod.status)),
     })
 }
 
 /// Each of these alone may stand on anyone's pod; all together they are what [`forge::pod`] writes.
 fn is_marked_as_ours(pod: &RawPod) -> bool {
     let managed_by = pod.labels().get(label::MANAGED_BY).map(String::as_str);
-    has_our_finalizer(pod)
-        && managed_by == Some(label::MANAGED_BY_SHADOW_POD)
+    let notes = [annotation::ORIGIN_UID, annotation::LIVE_DIGEST];
+    managed_by == Some(label::MANAGED_BY_SHADOW_POD)
         && pod.labels().contains_key(label::ORIGIN)
+        && (has_our_finalizer(pod) || notes.iter().all(|note| pod.annotations().contains_key(*note)))
 }
 
 fn has_our_finalizer(pod: &RawPod) -> bool {

@@ -4,6 +4,7 @@ use kube::ResourceExt;
 use kube::api::ObjectMeta;
 use spillway_api::k8s::OwnerReference;
 use spillway_api::offloading::ShadowPod;
+use spillway_api::raw_pod::restart_policy;
 use spillway_api::well_known::{annotation, finalizer, label};
 use spillway_api::{RawPod, live};
 
@@ -46,11 +47,24 @@ fn marked(shadow: &ShadowPod, live: String) -> RawPod {
             annotations: Some(annotations),
             owner_references: Some(vec![owner(&shadow.name_any(), &shadow.uid().unwrap_or_default())]),
             // Set at birth: a pod must never be able to vanish before its outcome is recorded.
-            finalizers: Some(vec![finalizer::OUTCOME.to_owned()]),
+            finalizers: can_end(shadow).then(|| vec![finalizer::OUTCOME.to_owned()]),
             ..ObjectMeta::default()
         },
         ..RawPod::default()
     }
+}
+
+/// Whether its pod may end for good. Of one that is made again whatever ends it nothing is to be learnt before it goes.
+pub fn can_end(shadow: &ShadowPod) -> bool {
+    let spec = &shadow.spec.pod;
+    restart_policy(spec) != "Always"
+        || spec.get("activeDeadlineSeconds").is_some_and(|deadline| !deadline.is_null())
+        || fails_on_disruption(shadow)
+}
+
+/// Whether a pod that was disrupted after it had started is to end as Failed.
+pub fn fails_on_disruption(shadow: &ShadowPod) -> bool {
+    shadow.annotations().get(annotation::ON_DISRUPTION).map(String::as_str) == Some(annotation::ON_DISRUPTION_FAIL)
 }
 
 /// The reference by which a pod belongs to a ShadowPod.
@@ -68,7 +82,9 @@ pub fn owner(name: &str, uid: &str) -> OwnerReference {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rstest::rstest;
     use serde_json::{Value, json};
+    use std::collections::BTreeMap;
 
     fn shadow(spec: Value) -> ShadowPod {
         serde_json::from_value(json!({
@@ -97,11 +113,31 @@ mod tests {
                                     "offloading.spillway.dev/live-digest": live_digest(&shadow)},
                     "ownerReferences": [{"apiVersion": "offloading.liqo.io/v1beta1", "kind": "ShadowPod", "name": "web",
                                          "uid": "u1", "controller": true}],
-                    "finalizers": ["offloading.spillway.dev/outcome"],
                 },
                 "spec": {"containers": [{"name": "c", "image": "i", "fieldOfTheFuture": {"x": 1}}]},
             })
         );
+    }
+
+    #[rstest]
+    #[case::made_again_whatever_ends_it(json!({"containers": []}), json!({}), false)]
+    #[case::the_same_spelt_out(json!({"restartPolicy": "Always", "activeDeadlineSeconds": null}), json!({}), false)]
+    #[case::runs_to_completion(json!({"restartPolicy": "Never"}), json!({}), true)]
+    #[case::may_fail_for_good(json!({"restartPolicy": "OnFailure"}), json!({}), true)]
+    #[case::has_a_deadline(json!({"activeDeadlineSeconds": 5}), json!({}), true)]
+    #[case::a_container_has_rules_of_its_own(json!({"containers": [{"restartPolicy": "Never"}]}), json!({}), true)]
+    #[case::a_sidecar_has_none_that_matter(json!({"initContainers": [{"restartPolicy": "Always"}]}), json!({}), false)]
+    #[case::must_not_run_twice(json!({}), json!({"offloading.spillway.dev/on-disruption": "Fail"}), true)]
+    fn a_pod_that_can_end_is_held_until_its_outcome_is_known(
+        #[case] spec: Value,
+        #[case] annotations: Value,
+        #[case] held: bool,
+    ) {
+        let mut shadow = shadow(spec);
+        shadow.annotations_mut().extend(serde_json::from_value::<BTreeMap<_, _>>(annotations).unwrap());
+        for pod in [pod(&shadow), wanted(&shadow)] {
+            assert_eq!(pod.finalizers(), if held { &[finalizer::OUTCOME][..] } else { &[] });
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ pub mod controller;
 pub mod digest;
 pub mod disruption;
 pub mod forge;
+mod leisure;
 mod lives;
 pub mod outcome;
 pub mod plan;
@@ -77,8 +78,13 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         server::run(args.common.metrics_address, metrics.clone(), readiness.clone(), stop.clone()),
     );
 
+    let (lease_client, _) = Cluster::separate(&config, "local", &metrics)?;
+    let election =
+        Election::new(lease_client, &args.namespace, "spillway-shadow-pod", args.common.identity(), metrics.clone());
+    let Some(lead) = supervisor.during(election.win(&stop)).await?.flatten() else { return supervisor.run().await };
+
     let queue = Arc::new(Queue::default());
-    let (shadows, pods) = (Arc::new(Index::default()), Arc::new(Index::<PodDigest>::default()));
+    let (shadows, pods) = (Arc::new(Index::default()), Arc::new(Index::<PodDigest>::keeping_last(|_| true)));
     let watches = Watches { cluster: &cluster, metrics: &metrics, readiness: &readiness };
     let (told, heard, known) = (queue.clone(), queue.clone(), pods.clone());
     let digest_pod = move |pod: RawPod| {
@@ -111,18 +117,13 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         lists.push(watches.start(&mut supervisor, "nodes", all, Api::all, &nodes, digest_node, look_at_its_pods)?);
     }
 
-    let (lease_client, _) = Cluster::separate(&config, "local", &metrics)?;
-    let election =
-        Election::new(lease_client, &args.namespace, "spillway-shadow-pod", args.common.identity(), metrics.clone());
     let controller = Arc::new(Controller::new(cluster.client.clone(), shadows, pods, force.then_some(nodes)));
     let reconciles = metrics.controller("shadow-pod");
-    let stop_work = stop.clone();
-    // A replica that waits for the lease keeps its indexes warm, so that it can take over at once.
     supervisor.spawn(
         "controller",
-        election.lead(stop.clone(), async move {
-            if health::all_opened(&lists, &stop_work).await {
-                workers::run(queue, Limits::default(), reconciles, stop_work, move |key| {
+        lead.work(async move {
+            if health::all_opened(&lists, &stop).await {
+                workers::run(queue, Limits::default(), reconciles, stop, move |key| {
                     let controller = controller.clone();
                     async move { controller.reconcile(key).await }
                 })

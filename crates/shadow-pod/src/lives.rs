@@ -14,6 +14,8 @@ use tokio::time::Instant;
 
 /// A pod that was never ready and is gone by then has not lived.
 const SHORT_LIFE: Duration = Duration::from_secs(10);
+/// The watch shows a new pod long before that.
+const SHOWN_WITHIN: Duration = Duration::from_secs(5);
 /// One that lasted so long has, ready or not.
 const LONG_LIFE: Duration = Duration::from_secs(60);
 
@@ -27,10 +29,18 @@ pub struct Lives {
 struct Life {
     /// When it was made; `None` once its end has been counted.
     made: Option<Instant>,
+    /// Since when the watch has not shown it.
+    unseen: Option<Unseen>,
     short_lives: u32,
     /// What was last said of its end.
     last_words: String,
     message: String,
+}
+
+struct Unseen {
+    since: Instant,
+    /// `None` while nobody knows whether it was made.
+    uid: Option<String>,
 }
 
 /// Why a pod is not made anew yet, and for how long.
@@ -47,15 +57,51 @@ impl Default for Lives {
 }
 
 impl Lives {
-    pub fn made(&self, key: &ObjectKey) {
-        self.lives.lock().entry(key.clone()).or_default().made = Some(Instant::now());
+    /// To be called before a pod is made: from here on there may be one.
+    pub fn making(&self, key: &ObjectKey) {
+        let unseen = Unseen { since: Instant::now(), uid: None };
+        self.lives.lock().entry(key.clone()).or_default().unseen = Some(unseen);
     }
 
-    /// It has proved that it can run.
-    pub fn ready(&self, key: &ObjectKey) {
-        if self.lives.lock().remove(key).is_some() {
+    pub fn made(&self, key: &ObjectKey, uid: String) {
+        let (now, mut lives) = (Instant::now(), self.lives.lock());
+        let life = lives.entry(key.clone()).or_default();
+        (life.made, life.unseen) = (Some(now), Some(Unseen { since: now, uid: Some(uid) }));
+    }
+
+    /// The watch shows it, or it was refused for certain.
+    pub fn none_unseen(&self, key: &ObjectKey) {
+        if let Some(life) = self.lives.lock().get_mut(key) {
+            life.unseen = None;
+        }
+    }
+
+    /// Whether there may be a pod that the watch has not shown yet.
+    pub fn may_come(&self, key: &ObjectKey, last: Option<&str>) -> bool {
+        self.unseen_for(key, last).is_some()
+    }
+
+    /// How long to wait for the watch to show a pod that was made a moment ago, instead of trying to make it again. Not
+    /// longer, because it may be gone already; `last` is the pod that the watch last saw go.
+    pub fn coming(&self, key: &ObjectKey, last: Option<&str>) -> Option<Duration> {
+        self.unseen_for(key, last).and_then(|(known, left)| known.then_some(left))
+    }
+
+    /// Whether a pod that no watch has shown was made for certain, and how much longer it is waited for.
+    fn unseen_for(&self, key: &ObjectKey, last: Option<&str>) -> Option<(bool, Duration)> {
+        let lives = self.lives.lock();
+        let Unseen { since, uid } = lives.get(key)?.unseen.as_ref()?;
+        let left = SHOWN_WITHIN.checked_sub(since.elapsed()).filter(|left| !left.is_zero())?;
+        (uid.is_none() || uid.as_deref() != last).then_some((uid.is_some(), left))
+    }
+
+    /// It has proved that it can run. True when that is news.
+    pub fn ready(&self, key: &ObjectKey) -> bool {
+        let news = self.lives.lock().remove(key).is_some();
+        if news {
             self.patience.forget(key);
         }
+        news
     }
 
     /// Its end is near; `words` is what its node said of it.
@@ -113,7 +159,7 @@ mod tests {
     }
 
     async fn live(lives: &Lives, key: &ObjectKey, seconds: u64) -> Option<u64> {
-        lives.made(key);
+        lives.made(key, "p1".to_owned());
         tokio::time::advance(Duration::from_secs(seconds)).await;
         lives.ending(key, "OutOfcpu: no room");
         let pause = lives.pause(key, "1", now());
@@ -144,10 +190,37 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn one_that_was_made_a_moment_ago_is_waited_for_but_not_for_long() {
+        let (lives, key) = (Lives::default(), ObjectKey::new("n", "a"));
+        assert_eq!(lives.coming(&key, None), None);
+        lives.made(&key, "p1".to_owned());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(lives.coming(&key, None), Some(Duration::from_secs(4)));
+        assert_eq!(lives.coming(&key, Some("p0")), Some(Duration::from_secs(4)), "the one before it is gone");
+        assert_eq!(lives.coming(&key, Some("p1")), None, "it is gone itself");
+        tokio::time::advance(Duration::from_secs(4)).await;
+        assert_eq!(lives.coming(&key, None), None, "nobody can tell that it was ever there");
+        lives.made(&key, "p1".to_owned());
+        lives.none_unseen(&key);
+        assert_eq!(lives.coming(&key, None), None, "it was there, so it is gone");
+        assert!(!lives.may_come(&key, None));
+        lives.making(&key);
+        assert_eq!(lives.coming(&key, None), None, "whether it was made nobody knows: it is tried again");
+        assert!(lives.may_come(&key, None), "but nothing that needs it gone may happen");
+        lives.none_unseen(&key);
+        assert!(!lives.may_come(&key, None));
+        let (lives, key) = (Lives::default(), ObjectKey::new("n", "b"));
+        for _ in 0..5 {
+            lives.making(&key);
+            assert_eq!(lives.pause(&key, "1", now()), None, "what may never have been made did not end soon");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn it_says_why_and_until_when() {
         let (lives, key) = (Lives::default(), ObjectKey::new("n", "a"));
         live(&lives, &key, 1).await;
-        lives.made(&key);
+        lives.made(&key, "p1".to_owned());
         let pause = lives.pause(&key, "1", now()).unwrap();
         assert_eq!(
             pause.message,

@@ -6,12 +6,15 @@ use spillway_api::RawObject;
 use spillway_api::offloading::ShadowPodPhase;
 use spillway_api::raw_pod::str_of;
 
-use crate::digest::{PodDigest, has_condition};
-use crate::disruption::containers;
+use crate::digest::PodDigest;
 
 /// How far the clocks of nodes and of the API server may be apart, with what rounding to seconds adds, before the order of
 /// a deletion and an exit that nobody saw happen is told wrongly.
 const CLOCKS_AGREE_WITHIN: SignedDuration = SignedDuration::from_secs(5);
+
+/// What was seen weighs more than what clocks say, unless they are further apart than any that are kept in time: then its
+/// node was cut off, and the pod had long ended when somebody took it for alive.
+const CLOCKS_ARE_KEPT_WITHIN: SignedDuration = SignedDuration::from_secs(30);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -25,12 +28,10 @@ pub enum Verdict {
 
 /// Judges a pod whose deletion, if it is being deleted, the consumer did not ask for.
 pub fn judge(pod: &PodDigest) -> Verdict {
-    let empty = RawObject::new();
-    let status = pod.last_status.as_ref().unwrap_or(&empty);
-    let always = pod.restart_policy.is_empty() || pod.restart_policy == "Always";
+    let status = &pod.last_status();
     match pod.phase.as_str() {
         "Failed" if str_of(status, "reason") == "DeadlineExceeded" => Verdict::Finished(ShadowPodPhase::Failed),
-        "Succeeded" | "Failed" if always => Verdict::Disrupted,
+        "Succeeded" | "Failed" if pod.always_restarts() => Verdict::Disrupted,
         "Succeeded" => Verdict::Finished(ShadowPodPhase::Succeeded),
         "Failed" if was_disrupted(pod, status) => Verdict::Disrupted,
         "Failed" => Verdict::Finished(ShadowPodPhase::Failed),
@@ -39,10 +40,40 @@ pub fn judge(pod: &PodDigest) -> Verdict {
 }
 
 fn was_disrupted(pod: &PodDigest, status: &RawObject) -> bool {
-    if str_of(status, "reason") == "Evicted" || has_condition(status, "DisruptionTarget") {
+    if str_of(status, "reason") == "Evicted" {
         return true;
     }
-    pod.deletion.is_some_and(|deletion| pod.deleted_alive || exit_followed(deletion.requested, status))
+    if let Some(target) = disruption_target(status) {
+        // Its kubelet notes a disruption when it has ended the pod; the control plane takes also those away that have ended
+        // by themselves, before anybody knew.
+        let since = str_of(target, "lastTransitionTime").parse().ok();
+        let had_failed = since.is_some_and(|at| failed_by_itself(pod, status) && exit_preceded(at, status));
+        return str_of(target, "reason") == "TerminationByKubelet" || !had_failed;
+    }
+    pod.deletion.is_some_and(|deletion| match pod.deleted_alive {
+        _ if !failed_by_itself(pod, status) => true,
+        true => !exit_preceded(deletion.requested, status),
+        false => exit_followed(deletion.requested, status),
+    })
+}
+
+/// Whether it may have: a kubelet calls a pod that is taken away Failed whatever became of its containers, but by itself
+/// only one fails that is never restarted, and of which a container did.
+fn failed_by_itself(pod: &PodDigest, status: &RawObject) -> bool {
+    let code = |container: &Value| container.pointer("/state/terminated/exitCode").and_then(Value::as_i64);
+    pod.restart_policy == "Never" && deciding(status).filter_map(code).any(|code| code != 0)
+}
+
+fn disruption_target(status: &RawObject) -> Option<&RawObject> {
+    let conditions = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
+    conditions
+        .filter_map(Value::as_object)
+        .find(|condition| str_of(condition, "type") == "DisruptionTarget" && str_of(condition, "status") == "True")
+}
+
+/// Whether the pod had ended long enough before a disruption that no difference of clocks explains it.
+fn exit_preceded(disruption: Timestamp, status: &RawObject) -> bool {
+    last_exit(status).is_some_and(|exit| disruption.duration_since(exit) > CLOCKS_ARE_KEPT_WITHIN)
 }
 
 /// Whether the deletion is what ended a pod that was first seen when it had been deleted and had failed, both. Where it was
@@ -59,7 +90,7 @@ fn exit_followed(deletion: Timestamp, status: &RawObject) -> bool {
 
 /// When the last container ended, to the second. One that waits never ran, so it says nothing.
 fn last_exit(status: &RawObject) -> Option<Timestamp> {
-    let ended = containers(status).filter(|container| container.pointer("/state/waiting").is_none());
+    let ended = deciding(status).filter(|container| container.pointer("/state/waiting").is_none());
     let exits = ended.map(|container| {
         let finished = container.pointer("/state/terminated/finishedAt").and_then(Value::as_str);
         finished.and_then(|text| text.parse::<Timestamp>().ok())
@@ -67,9 +98,16 @@ fn last_exit(status: &RawObject) -> Option<Timestamp> {
     exits.collect::<Option<Vec<_>>>()?.into_iter().max()
 }
 
+/// The containers whose end is the end of the pod: a sidecar is only ended with them.
+fn deciding(status: &RawObject) -> impl Iterator<Item = &Value> {
+    let list = |name| status.get(name).and_then(Value::as_array).into_iter().flatten();
+    let any_ran = list("containerStatuses").any(|container| container.pointer("/state/waiting").is_none());
+    list(if any_ran { "containerStatuses" } else { "initContainerStatuses" })
+}
+
 /// By SIGKILL or SIGTERM, and not for want of memory.
 fn was_killed(status: &RawObject) -> bool {
-    containers(status).filter_map(|container| container.pointer("/state/terminated")).any(|terminated| {
+    deciding(status).filter_map(|container| container.pointer("/state/terminated")).any(|terminated| {
         let code = terminated.get("exitCode").and_then(Value::as_i64);
         matches!(code, Some(137 | 143)) && terminated.get("reason").and_then(Value::as_str) != Some("OOMKilled")
     })
@@ -81,6 +119,7 @@ mod tests {
     use crate::digest::PodDeletion;
     use rstest::rstest;
     use serde_json::json;
+    use spillway_api::Packed;
 
     const EXIT: &str = "2026-01-01T12:00:30Z";
 
@@ -91,7 +130,7 @@ mod tests {
         PodDigest {
             restart_policy: policy.to_owned(),
             phase: phase.to_owned(),
-            last_status: Some(last),
+            last_status: Some(Packed::of(&last)),
             ..PodDigest::default()
         }
     }
@@ -115,7 +154,6 @@ mod tests {
     #[case("Never", "Pending", Verdict::Alive)]
     #[case("Always", "Succeeded", Verdict::Disrupted)]
     #[case("Always", "Failed", Verdict::Disrupted)]
-    #[case("", "Failed", Verdict::Disrupted)]
     #[case("OnFailure", "Succeeded", SUCCEEDED)]
     #[case("Never", "Succeeded", SUCCEEDED)]
     #[case("OnFailure", "Failed", FAILED)]
@@ -147,16 +185,53 @@ mod tests {
         assert_eq!(judge(&pod("Never", "Failed", status)), FAILED);
     }
 
-    /// The clocks may lie: what was seen does not.
     #[rstest]
-    #[case("2026-01-01T11:00:00Z")]
-    #[case("2026-01-01T12:00:30Z")]
-    #[case("2026-01-01T13:00:00Z")]
-    fn one_that_was_seen_alive_after_its_deletion_was_disrupted_whatever_the_clocks_say(#[case] asked: &str) {
+    #[case::exit_after_it("2026-01-01T11:00:00Z", Verdict::Disrupted)]
+    #[case::at_once("2026-01-01T12:00:30Z", Verdict::Disrupted)]
+    #[case::with_clocks_somewhat_apart("2026-01-01T12:01:00Z", Verdict::Disrupted)]
+    #[case::on_a_node_that_was_cut_off("2026-01-01T12:01:01Z", FAILED)]
+    fn one_that_was_taken_for_alive_at_its_deletion_was_disrupted_unless_it_had_long_ended(
+        #[case] asked: &str,
+        #[case] verdict: Verdict,
+    ) {
         for code in [1, 143] {
             let pod = PodDigest { deleted_alive: true, ..deleted(exited(code, "Error"), asked) };
-            assert_eq!(judge(&pod), Verdict::Disrupted);
+            assert_eq!(judge(&pod), verdict);
         }
+    }
+
+    #[rstest]
+    #[case::by_the_kubelet("TerminationByKubelet", "2026-01-01T13:00:00Z", Verdict::Disrupted)]
+    #[case::evicted_while_it_ran("EvictionByEvictionAPI", "2026-01-01T12:00:20Z", Verdict::Disrupted)]
+    #[case::evicted_after_it_had_failed("EvictionByEvictionAPI", "2026-01-01T12:05:00Z", FAILED)]
+    #[case::given_up_after_it_had_failed("DeletionByTaintManager", "2026-01-01T12:05:00Z", FAILED)]
+    fn who_takes_a_pod_away_that_has_failed_by_itself_does_not_undo_that(
+        #[case] reason: &str,
+        #[case] at: &str,
+        #[case] verdict: Verdict,
+    ) {
+        let target = json!({"type": "DisruptionTarget", "status": "True", "reason": reason, "lastTransitionTime": at});
+        assert_eq!(judge(&pod("Never", "Failed", json!({"conditions": [target]}))), verdict);
+    }
+
+    #[test]
+    fn a_pod_that_was_taken_away_while_it_waited_had_not_failed() {
+        let before = json!({"state": {"terminated": {"finishedAt": EXIT, "exitCode": 0}}});
+        let waits = json!({"state": {"waiting": {"reason": "ImagePullBackOff"}}});
+        let status = json!({"initContainerStatuses": [before, waits.clone()], "containerStatuses": [waits]});
+        let late = PodDigest { deleted_alive: true, ..deleted(pod("Never", "Failed", status), "2026-01-01T13:00:00Z") };
+        assert_eq!(judge(&late), Verdict::Disrupted);
+        let crashed = PodDigest { restart_policy: "OnFailure".into(), ..exited(1, "Error") };
+        let crashed = PodDigest { deleted_alive: true, ..deleted(crashed, "2026-01-01T13:00:00Z") };
+        assert_eq!(judge(&crashed), Verdict::Disrupted, "it waited to be restarted");
+    }
+
+    #[test]
+    fn a_sidecar_that_is_ended_with_its_pod_was_not_killed_by_a_deletion() {
+        let ended =
+            |code: i64| json!({"state": {"terminated": {"finishedAt": EXIT, "exitCode": code, "reason": "Error"}}});
+        let statuses = json!({"initContainerStatuses": [ended(143)], "containerStatuses": [ended(1)]});
+        assert_eq!(judge(&deleted(pod("Never", "Failed", statuses), "2026-01-01T12:00:31Z")), FAILED);
     }
 
     #[rstest]
@@ -176,7 +251,7 @@ mod tests {
     ) {
         assert_eq!(judge(&deleted(exited(code, reason), asked)), verdict);
         let onfailure = PodDigest { restart_policy: "OnFailure".into(), ..exited(code, reason) };
-        assert_eq!(judge(&deleted(onfailure, asked)), verdict);
+        assert_eq!(judge(&deleted(onfailure, asked)), Verdict::Disrupted, "it would have been restarted");
         let always = PodDigest { restart_policy: "Always".into(), ..exited(code, reason) };
         assert_eq!(judge(&deleted(always, asked)), Verdict::Disrupted, "always means always");
     }

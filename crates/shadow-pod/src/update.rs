@@ -119,6 +119,10 @@ fn in_place(wanted: &RawPod, now: &RawPod) -> Option<Value> {
             metadata.insert(map.to_owned(), Value::Object(changes));
         }
     }
+    let held: Vec<_> = wanted.finalizers().iter().filter(|name| !now.finalizers().contains(name)).collect();
+    if !held.is_empty() {
+        metadata.insert("finalizers".to_owned(), json!(held));
+    }
     let mut spec = RawObject::new();
     for field in live::CONTAINERS {
         let images: Vec<_> = pairs(wanted, now, field).filter_map(|(wanted, now)| new_image(wanted, now)).collect();

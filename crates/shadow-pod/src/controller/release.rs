@@ -1,15 +1,23 @@
 //! Deleting pods, and letting go of pods and ShadowPods.
 
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::json;
-use spillway_api::offloading::ShadowPod;
+use spillway_api::k8s::Namespace;
+use spillway_api::offloading::{ShadowPod, ShadowPodStatus};
 use spillway_api::well_known::{annotation, finalizer};
-use spillway_operator::ObjectKey;
 use spillway_operator::error::{RequestError, found, is_not_found, only, settled, while_trying};
+use spillway_operator::{Action, ObjectKey};
 
 use super::Controller;
 use crate::digest::ShadowDigest;
+
+/// A consumer that has not come back by then for what became of its pod is not waited for.
+const NOTED_WITHIN: SignedDuration = SignedDuration::from_hours(24);
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 impl Controller {
     pub(super) async fn delete_pod(
@@ -31,6 +39,33 @@ impl Controller {
         let patched =
             self.pods_in(key).patch_metadata(&key.name, &PatchParams::default(), &Patch::Strategic(patch)).await;
         settled(patched).map_err(while_trying("release the pod"))
+    }
+
+    /// An outcome waits for its consumer, which lets the ShadowPod go when it has taken note of it; but not for ever, and not
+    /// in a namespace that goes anyway.
+    pub(super) async fn release_unnoted(
+        &self,
+        key: &ObjectKey,
+        shadow: &ShadowDigest,
+        now: Timestamp,
+    ) -> Result<Action, RequestError> {
+        let waited = shadow.deletion.map(|deletion| now.duration_since(deletion.requested)).unwrap_or_default();
+        if waited < NOTED_WITHIN && !self.is_terminating(&key.namespace).await? {
+            if waited.unsigned_abs() >= LOOK_AGAIN && shadow.status.message.is_none() {
+                let message = "kept until its consumer has taken note of the outcome, or for a day";
+                let status = ShadowPodStatus { message: Some(message.to_owned()), ..shadow.status.clone() };
+                self.write_status(key, shadow, &status).await?;
+            }
+            return Ok(Action::LookAgain(LOOK_AGAIN));
+        }
+        self.set_guard(key, shadow, false).await?;
+        Ok(Action::Await)
+    }
+
+    async fn is_terminating(&self, namespace: &str) -> Result<bool, RequestError> {
+        let namespaces = Api::<Namespace>::all(self.client.clone());
+        let read = found(namespaces.get_metadata(namespace).await).map_err(while_trying("look at the namespace"))?;
+        Ok(read.is_none_or(|namespace| namespace.metadata.deletion_timestamp.is_some()))
     }
 
     /// A watch that lags behind must let no pod be lost: the API server is asked first.

@@ -10,7 +10,7 @@ use spillway_operator::error::{RequestError, found, is_not_found, settled, while
 use spillway_operator::{Action, Categorised, Category, ObjectKey};
 
 use super::{Controller, patch_params};
-use crate::digest::{PodDigest, ShadowDigest};
+use crate::digest::{self, PodDigest, ShadowDigest};
 use crate::forge;
 use crate::plan::update_refused;
 use crate::update::{Update, carried, update};
@@ -39,19 +39,20 @@ impl Controller {
         let (Some(read), Some(now)) = (read, now) else { return Ok(Action::Await) }; // an event tells what is next
         let wanted = forge::wanted(&read);
         let digest = annotation::LIVE_DIGEST;
-        if now.annotations().get(digest) == wanted.annotations().get(digest) {
-            return Ok(Action::Await); // carried over a moment ago
+        let carried_over = now.annotations().get(digest) == wanted.annotations().get(digest);
+        if carried_over && digest::marks(now.labels()) == digest::marks(wanted.labels()) {
+            return Ok(Action::Await); // a moment ago
         }
         let Update { ephemeral_containers, resize, pod: in_place } = update(&wanted, &now);
         let mut refusals = Vec::new();
         for (subresource, patch) in [("ephemeralcontainers", ephemeral_containers), ("resize", resize)] {
             if let Some(patch) = patch {
-                refusals.extend(self.patch_pod(key, Some(subresource), patch).await?);
+                refusals.extend(self.patch_pod(key, &pod.uid, Some(subresource), patch).await?);
             }
         }
         let in_place = if refusals.is_empty() { Some(carried(in_place, &wanted, &now)) } else { in_place };
         if let Some(patch) = in_place {
-            refusals.extend(self.patch_pod(key, None, patch).await?);
+            refusals.extend(self.patch_pod(key, &pod.uid, None, patch).await?);
         }
         if refusals.is_empty() {
             tracing::info!(%key, uid = pod.uid, "changes carried over to the pod");
@@ -71,6 +72,7 @@ impl Controller {
     async fn patch_pod(
         &self,
         key: &ObjectKey,
+        uid: &str,
         subresource: Option<&str>,
         patch: Value,
     ) -> Result<Option<String>, RequestError> {
@@ -80,8 +82,12 @@ impl Controller {
             None => pods.patch_metadata(&key.name, &params, &patch).await.map(drop),
         };
         match patched {
-            // The pod can't be gone, as it has our finalizer: an older API server lacks the subresource.
-            Err(error) if error.category() == Category::Permanent || is_not_found(&error) => Ok(Some(words(&error))),
+            // Gone meanwhile, and an event will tell; or an older API server lacks the subresource.
+            Err(error) if is_not_found(&error) => {
+                let there = found(pods.get_metadata(&key.name).await).map_err(while_trying("look for the pod"))?;
+                Ok(there.filter(|there| there.uid().as_deref() == Some(uid)).map(|_| words(&error)))
+            }
+            Err(error) if error.category() == Category::Permanent => Ok(Some(words(&error))),
             patched => patched.map(|()| None).map_err(while_trying("carry changes over to the pod")),
         }
     }

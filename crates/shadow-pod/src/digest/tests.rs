@@ -77,7 +77,7 @@ fn the_forged_pod_is_kept_until_one_was_created(#[case] status: Value, #[case] k
         "apiVersion": "offloading.liqo.io/v1beta1", "kind": "ShadowPod", "metadata": {"name": "web", "uid": "s1"},
         "spec": {"pod": {"containers": []}}, "status": status,
     }));
-    assert_eq!(shadow(object.unwrap()).pod.is_some(), kept);
+    assert_eq!(shadow(object.unwrap()).pod.lock().is_some(), kept);
 }
 
 #[rstest]

@@ -60,6 +60,8 @@ struct World {
     shadow: Option<ShadowPod>,
     pod: Option<RawPod>,
     remembered: Option<PodDigest>,
+    /// What is remembered of the pod that is gone.
+    last: Option<PodDigest>,
     now: jiff::Timestamp,
     pods_made: u32,
     made_after_the_end: bool,
@@ -85,6 +87,7 @@ impl World {
             shadow: Some(shadow.unwrap()),
             pod: None,
             remembered: None,
+            last: None,
             now: "2026-01-01T00:00:00Z".parse().unwrap(),
             pods_made: 0,
             made_after_the_end: false,
@@ -101,7 +104,13 @@ impl World {
         let shadow = self.shadow.clone().map(digest::shadow);
         let pod = self.pod.clone().and_then(|pod| digest::pod(pod, self.remembered.as_ref()));
         self.remembered = pod.clone();
-        let around = Circumstances { now: self.now, node_is_lost: false, update_waits: false };
+        let around = Circumstances {
+            now: self.now,
+            last: self.last.as_ref(),
+            pod_may_come: false,
+            node_is_lost: false,
+            update_waits: false,
+        };
         plan(shadow.as_ref(), pod.as_ref(), around)
     }
 
@@ -119,22 +128,31 @@ impl World {
                 self.pod.as_mut().unwrap().metadata.owner_references = Some(vec![owner]);
             }
             Step::DeletePod { grace_seconds, .. } => self.delete(grace_seconds.map(i64::from)),
+            Step::DropPod { grace_seconds, .. } => {
+                self.pod.as_mut().unwrap().metadata.finalizers = None;
+                self.delete(grace_seconds.map(i64::from));
+            }
             Step::DeleteOrphan { .. } => {
                 assert!(self.shadow.is_none(), "there is but one life here, and its ShadowPod is not gone");
                 self.delete(None);
             }
             Step::ReleasePod { .. } | Step::ReleaseOrphan { .. } => {
+                let is_going = self.shadow.as_ref().is_some_and(|shadow| shadow.metadata.deletion_timestamp.is_some());
+                let has_ended = matches!(self.phase().as_str(), "Succeeded" | "Failed");
+                let counts = is_going && has_ended && self.policy() != "Always";
+                assert!(!counts || self.status().phase.is_final(), "how it ended is kept for who deleted it");
                 self.pod.as_mut().unwrap().metadata.finalizers = None;
                 self.collect();
             }
             Step::GuardShadow => {
                 self.shadow.as_mut().unwrap().metadata.finalizers = Some(vec![finalizer::SHADOW_POD.to_owned()]);
             }
-            Step::ReleaseShadow => {
+            // Here the consumer takes note of an outcome as soon as there is one.
+            Step::ReleaseShadow | Step::ReleaseUnnoted => {
                 assert!(self.pod.is_none(), "the pod goes first");
                 self.shadow = None;
             }
-            Step::WriteStatus(status) => {
+            Step::WriteStatus(status) | Step::Show(status) | Step::CountLost { status, .. } => {
                 assert!(!self.status().phase.is_final(), "an outcome is written once");
                 assert_ne!(self.status(), *status, "no write without a difference");
                 self.shown.extend(status.pod_uid.clone());
@@ -146,6 +164,8 @@ impl World {
     fn create(&mut self) {
         assert!(self.pod.is_none(), "a name is taken once");
         self.made_after_the_end |= self.status().phase.is_final();
+        self.count_lost(self.last.clone());
+        self.last = None;
         self.pods_made += 1;
         let mut pod = forge::pod(self.shadow.as_ref().unwrap());
         pod.metadata.uid = Some(format!("p{}", self.pods_made));
@@ -171,12 +191,18 @@ impl World {
             return;
         }
         let wanted = self.shadow.as_ref().is_some_and(|shadow| shadow.metadata.deletion_timestamp.is_none());
+        let gone = digest::pod(pod.clone(), self.remembered.as_ref());
         if wanted && !self.status().phase.is_final() {
-            let restarts = disruption::restarts(&pod.status).values().sum::<i64>();
-            self.lost_restarts.1 += restarts;
-            self.lost_restarts.0 += if self.shown.contains(&pod.uid().unwrap()) { restarts } else { 0 };
+            self.lost_restarts.1 += gone.as_ref().map_or(0, |gone| gone.restarts.values().sum::<i64>());
         }
+        self.last = gone;
         self.pod = None;
+    }
+
+    /// What must have been counted of a pod that is gone.
+    fn count_lost(&mut self, gone: Option<PodDigest>) {
+        let shown = gone.filter(|gone| self.shown.contains(&gone.uid));
+        self.lost_restarts.0 += shown.map_or(0, |gone| gone.restarts.values().sum::<i64>());
     }
 
     fn set(&mut self, phase: &str, state: Value) {
@@ -207,7 +233,12 @@ impl World {
                 let step = self.look();
                 self.act(step);
             }
-            Happens::Restart => self.remembered = None,
+            Happens::Restart => {
+                let held = self.shadow.as_ref().is_some_and(|shadow| !forge::pod(shadow).finalizers().is_empty());
+                let last = self.last.take().filter(|_| held);
+                self.count_lost(last);
+                self.remembered = None;
+            }
             Happens::Scheduled if self.phase() == "Pending" && !self.is_deleted() => {
                 self.pod.as_mut().unwrap().spec.insert("nodeName".to_owned(), json!("n1"));
             }
@@ -231,9 +262,9 @@ impl World {
                 }
                 self.delete(Some(0));
             }
-            // Without our finalizer it is on its way out, and nothing would tell whose it was.
+            // One that was let go is on its way out, and nothing would tell whose it was.
             Happens::OwnerStripped => {
-                if let Some(pod) = self.pod.as_mut().filter(|pod| !pod.finalizers().is_empty()) {
+                if let Some(pod) = self.pod.as_mut().filter(|pod| pod.metadata.deletion_timestamp.is_none()) {
                     pod.metadata.owner_references = None;
                 }
             }

@@ -2,18 +2,25 @@ use super::*;
 use crate::digest::{PodDeletion, ShadowDeletion};
 use rstest::rstest;
 use serde_json::json;
+use spillway_api::Packed;
 use spillway_api::well_known::finalizer;
 
-fn at(now: &str) -> Circumstances {
-    Circumstances { now: now.parse().unwrap(), node_is_lost: false, update_waits: false }
+fn at(now: &str) -> Circumstances<'static> {
+    Circumstances {
+        now: now.parse().unwrap(),
+        last: None,
+        pod_may_come: false,
+        node_is_lost: false,
+        update_waits: false,
+    }
 }
 
-fn now() -> Circumstances {
+fn now() -> Circumstances<'static> {
     at("2026-01-01T00:00:01Z")
 }
 
-fn later() -> Circumstances {
-    at("2026-01-01T00:00:02Z")
+fn later() -> Circumstances<'static> {
+    at("2026-01-01T00:00:30Z")
 }
 
 fn shadow() -> ShadowDigest {
@@ -48,7 +55,7 @@ fn ended(policy: &str, phase: &str) -> PodDigest {
     PodDigest {
         restart_policy: policy.into(),
         phase: phase.into(),
-        last_status: status.as_object().cloned(),
+        last_status: status.as_object().map(Packed::of),
         ..running()
     }
 }
@@ -59,7 +66,7 @@ fn deleted(pod: PodDigest, grace_seconds: i64) -> PodDigest {
 }
 
 fn deleting(grace_seconds: Option<u32>) -> ShadowDigest {
-    ShadowDigest { deletion: Some(ShadowDeletion { grace_seconds }), ..shadow() }
+    ShadowDigest { deletion: Some(ShadowDeletion { grace_seconds, requested: Timestamp::UNIX_EPOCH }), ..shadow() }
 }
 
 fn with_status(status: ShadowPodStatus) -> ShadowDigest {
@@ -96,17 +103,20 @@ fn a_shadow_without_our_finalizer_is_guarded_before_anything_runs() {
 
 #[test]
 fn a_running_pod_is_shown_once() {
-    let Step::WriteStatus(status) = plan(Some(&shadow()), Some(&running()), now()) else { panic!("a write") };
+    let Step::Show(status) = plan(Some(&shadow()), Some(&running()), now()) else { panic!("a write") };
     assert_eq!(*status, seen("p1", ShadowPodPhase::Running));
     assert_eq!(plan(Some(&with_status(*status)), Some(&running()), now()), Step::Nothing);
+    let changed = ShadowDigest { generation: Some(2), ..shadow() };
+    let step = plan(Some(&changed), Some(&running()), now());
+    assert!(matches!(step, Step::WriteStatus(_)), "its consumer waits to hear that a change has arrived: {step:?}");
 }
 
 #[test]
 fn a_pending_phase_is_written_only_when_it_lasts() {
     let pending = PodDigest { phase: "Pending".into(), ..running() };
-    assert_eq!(plan(Some(&shadow()), Some(&pending), now()), Step::Wait(Duration::from_secs(2)));
+    assert_eq!(plan(Some(&shadow()), Some(&pending), now()), Step::Wait(Duration::from_secs(30)));
     let step = plan(Some(&shadow()), Some(&pending), later());
-    assert_eq!(step, Step::WriteStatus(Box::new(seen("p1", ShadowPodPhase::Pending))));
+    assert_eq!(step, Step::Show(Box::new(seen("p1", ShadowPodPhase::Pending))));
 }
 
 #[test]
@@ -136,23 +146,43 @@ fn a_disrupted_pod_is_replaced() {
         plan(Some(&shadow()), Some(&evicted), now()),
         Step::DeletePod { uid: "p1".into(), grace_seconds: Some(0) }
     );
-    assert_eq!(plan(Some(&shadow()), Some(&deleted(evicted, 0)), now()), release());
+    let shown = with_status(seen("p1", ShadowPodPhase::Running));
+    assert_eq!(plan(Some(&shown), Some(&deleted(evicted, 0)), now()), release());
+}
+
+#[test]
+fn one_that_is_lost_before_it_was_ever_shown_is_counted_first() {
+    let lost = deleted(ended("Always", "Failed"), 0);
+    let unheld = PodDigest { has_finalizer: false, ..lost.clone() };
+    let gone = Circumstances { last: Some(&unheld), ..now() };
+    for (pod, around, then) in [(Some(&lost), now(), release()), (None, gone, Step::CreatePod)] {
+        let (Step::WriteStatus(counted) | Step::CountLost { status: counted, .. }) = plan(Some(&shadow()), pod, around)
+        else {
+            panic!("a write")
+        };
+        assert_eq!((counted.recreations, &counted.pod_uid, counted.former_restarts.len()), (1, &None, 0));
+        assert_eq!(plan(Some(&with_status(*counted)), pod, around), then);
+    }
 }
 
 #[test]
 fn a_pod_deleted_by_someone_else_keeps_its_grace_and_is_let_go_at_its_end() {
-    assert_eq!(plan(Some(&shadow()), Some(&deleted(running(), 30)), now()), Step::Nothing, "it may still succeed");
-    assert_eq!(plan(Some(&shadow()), Some(&deleted(ended("Never", "Failed"), 30)), now()), release());
-    assert_eq!(plan(Some(&shadow()), Some(&deleted(running(), 0)), now()), release(), "forced");
+    let shown = with_status(seen("p1", ShadowPodPhase::Running));
+    assert_eq!(plan(Some(&shown), Some(&deleted(running(), 30)), now()), Step::Nothing, "it may still succeed");
+    assert_eq!(plan(Some(&shown), Some(&deleted(ended("Never", "Failed"), 30)), now()), release());
+    assert_eq!(plan(Some(&shown), Some(&deleted(running(), 0)), now()), release(), "forced");
     let unscheduled = PodDigest { node: None, phase: "Pending".into(), ..running() };
-    assert_eq!(plan(Some(&shadow()), Some(&deleted(unscheduled, 30)), now()), release());
+    assert_eq!(plan(Some(&shown), Some(&deleted(unscheduled, 30)), now()), release());
 }
 
 #[test]
 fn deletion_takes_the_pod_first_with_the_grace_that_was_asked_for() {
     let delete = |grace_seconds| Step::DeletePod { uid: "p1".into(), grace_seconds };
-    assert_eq!(plan(Some(&deleting(None)), Some(&running()), now()), delete(None));
-    assert_eq!(plan(Some(&deleting(Some(7))), Some(&running()), now()), delete(Some(7)));
+    let drop = |grace_seconds| Step::DropPod { uid: "p1".into(), grace_seconds };
+    assert_eq!(plan(Some(&deleting(None)), Some(&running()), now()), drop(None));
+    assert_eq!(plan(Some(&deleting(Some(7))), Some(&running()), now()), drop(Some(7)));
+    let let_go = PodDigest { has_finalizer: false, ..running() };
+    assert_eq!(plan(Some(&deleting(None)), Some(&let_go), now()), delete(None), "also after a crash");
     assert_eq!(plan(Some(&deleting(None)), Some(&deleted(running(), 30)), now()), release());
     let ending = PodDigest { has_finalizer: false, ..deleted(running(), 30) };
     assert_eq!(plan(Some(&deleting(None)), Some(&ending), now()), Step::Nothing);
@@ -165,6 +195,12 @@ fn deletion_takes_the_pod_first_with_the_grace_that_was_asked_for() {
         "its own, where another gave more"
     );
     assert_eq!(plan(Some(&deleting(None)), None, now()), Step::ReleaseShadow);
+    let coming = Circumstances { pod_may_come: true, ..now() };
+    assert_eq!(
+        plan(Some(&deleting(None)), None, coming),
+        Step::Wait(COMES_WITHIN),
+        "one that was just made goes first"
+    );
     let released = ShadowDigest { finalizers: vec!["other".into()], ..deleting(None) };
     assert_eq!(plan(Some(&released), None, now()), Step::Nothing);
 }
@@ -172,8 +208,29 @@ fn deletion_takes_the_pod_first_with_the_grace_that_was_asked_for() {
 #[test]
 fn a_finished_or_unguarded_shadow_that_is_deleted_takes_its_pod_along() {
     let finished = ShadowDigest { status: seen("p1", ShadowPodPhase::Succeeded), ..deleting(None) };
-    let delete = Step::DeletePod { uid: "p1".into(), grace_seconds: None };
-    assert_eq!(plan(Some(&finished), Some(&ended("Never", "Succeeded")), now()), delete);
+    let drop = Step::DropPod { uid: "p1".into(), grace_seconds: None };
+    assert_eq!(plan(Some(&finished), Some(&ended("Never", "Succeeded")), now()), drop);
+    assert_eq!(plan(Some(&finished), None, now()), Step::ReleaseUnnoted, "its consumer may not have noted it yet");
+}
+
+#[rstest]
+#[case("OnFailure")]
+#[case("Never")]
+fn how_a_pod_ends_that_its_consumer_deletes_is_recorded_before_it_is_let_go(#[case] policy: &str) {
+    let of = |pod: PodDigest| PodDigest { restart_policy: policy.into(), ..pod };
+    let shadow = deleting(Some(7));
+    let delete = Step::DeletePod { uid: "p1".into(), grace_seconds: Some(7) };
+    assert_eq!(plan(Some(&shadow), Some(&of(running())), now()), delete, "and not let go yet");
+    assert_eq!(plan(Some(&shadow), Some(&of(deleted(running(), 7))), now()), Step::Nothing, "its end is to come");
+    for pod in [ended(policy, "Succeeded"), deleted(ended(policy, "Succeeded"), 0)] {
+        let Step::WriteStatus(status) = plan(Some(&shadow), Some(&pod), now()) else { panic!("a write") };
+        assert_eq!((status.phase, status.outcome.is_some()), (ShadowPodPhase::Succeeded, true));
+        let recorded = ShadowDigest { status: *status, ..shadow.clone() };
+        assert_eq!(plan(Some(&recorded), Some(&deleted(pod, 0)), now()), release());
+    }
+    assert_eq!(plan(Some(&shadow), Some(&of(deleted(running(), 0))), now()), release(), "forced: nothing to learn");
+    let unscheduled = PodDigest { node: None, phase: "Pending".into(), ..of(deleted(running(), 7)) };
+    assert_eq!(plan(Some(&shadow), Some(&unscheduled), now()), release(), "nor of one that never was anywhere");
 }
 
 #[test]
@@ -193,6 +250,10 @@ fn a_pod_that_lost_its_owner_gets_it_back_or_goes() {
     let clear = Step::DeleteOrphan { uid: "p1".into(), origin_uid: Some("l1".into()) };
     assert_eq!(plan(None, Some(&orphan), now()), clear);
     assert_eq!(plan(None, Some(&deleted(orphan.clone(), 30)), now()), clearance(""));
+    let unheld = PodDigest { has_finalizer: false, ..orphan.clone() };
+    assert_eq!(plan(None, Some(&unheld), now()), Step::Nothing, "it may be a copy that somebody made");
+    assert_eq!(plan(Some(&shadow()), Some(&unheld), now()), Step::AdoptPod { uid: "p1".into() });
+    assert_eq!(plan(Some(&shadow()), Some(&deleted(unheld, 30)), now()), Step::Nothing, "it goes by itself");
     assert_eq!(plan(Some(&shadow()), Some(&orphan), now()), Step::AdoptPod { uid: "p1".into() });
     let another = ShadowDigest { origin_uid: Some("l2".into()), ..shadow() };
     assert_eq!(plan(Some(&another), Some(&orphan), now()), clear, "of a former life of that name");
@@ -207,7 +268,8 @@ fn a_pod_that_lost_its_owner_gets_it_back_or_goes() {
 fn with_restarts(pod: PodDigest) -> PodDigest {
     let status = json!({"phase": pod.phase, "containerStatuses": [{"name": "main", "restartCount": 3,
         "state": {"terminated": {"finishedAt": "2026-01-01T00:00:00Z"}}}]});
-    PodDigest { last_status: status.as_object().cloned(), ..pod }
+    let restarts = [("main".to_owned(), 3)].into();
+    PodDigest { last_status: status.as_object().map(Packed::of), restarts, ..pod }
 }
 
 #[test]
@@ -238,6 +300,16 @@ fn restarts_of_a_lost_pod_are_counted_once_before_it_is_let_go() {
         assert_eq!(after.pod_uid.as_deref(), Some("p2"));
         assert_eq!(plan(Some(&with_status(*after)), Some(&next), now()), Step::Nothing);
     }
+    let gone = Circumstances { last: Some(&lost), ..now() };
+    let Step::CountLost { uid, status: counted } = plan(Some(&with_status(first.clone())), None, gone) else {
+        panic!("a count")
+    };
+    assert_eq!(uid, "p1");
+    assert_eq!((counted.recreations, counted.former_restarts["main"]), (1, 3), "also of one that nothing held");
+    assert_eq!(plan(Some(&with_status(*counted)), None, gone), Step::CreatePod, "once");
+    let of_another = PodDigest { owner: "s0".into(), ..lost.clone() };
+    let another = Circumstances { last: Some(&of_another), ..now() };
+    assert_eq!(plan(Some(&with_status(first.clone())), None, another), Step::CreatePod, "of its own pods alone");
     let quiet = deleted(ended("Always", "Failed"), 0);
     assert_eq!(plan(Some(&with_status(first)), Some(&quiet), now()), release(), "nothing to count costs nothing");
 }
@@ -254,7 +326,9 @@ fn what_must_not_run_twice_fails_when_it_is_disrupted(#[case] policy: &str) {
     };
     let evicted = {
         let mut evicted = started("Failed");
-        evicted.last_status.as_mut().unwrap().insert("reason".into(), json!("Evicted"));
+        let mut status = evicted.last_status();
+        status.insert("reason".into(), json!("Evicted"));
+        evicted.last_status = Some(Packed::of(&status));
         evicted
     };
     for lost in [evicted.clone(), deleted(evicted.clone(), 0), deleted(started("Running"), 0)] {
@@ -271,7 +345,8 @@ fn what_must_not_run_twice_fails_when_it_is_disrupted(#[case] policy: &str) {
         assert_eq!(plan(Some(&over), Some(&lost), now()), gone);
     }
     let fresh = PodDigest { restart_policy: policy.into(), phase: "Pending".into(), ..deleted(running(), 0) };
-    assert_eq!(plan(Some(&fails), Some(&fresh), now()), release(), "one that never started is made anew");
+    let shown = ShadowDigest { status: seen("p1", ShadowPodPhase::Pending), ..fails.clone() };
+    assert_eq!(plan(Some(&shown), Some(&fresh), now()), release(), "one that never started is made anew");
     assert_ne!(
         plan(Some(&shadow()), Some(&deleted(evicted, 0)), now()),
         Step::Nothing,
@@ -305,8 +380,9 @@ fn a_pod_on_a_lost_node_is_forced_only_by_policy_and_only_when_it_is_to_go() {
 #[test]
 fn a_change_is_carried_over_to_a_living_pod_only() {
     let shown = with_status(seen("p1", ShadowPodPhase::Running));
-    for live in [None, Some("old".to_owned())] {
-        let old = PodDigest { live, ..running() };
+    let current = Some("live".to_owned());
+    for (live, marks) in [(None, 0), (Some("old".to_owned()), 0), (current, 1)] {
+        let old = PodDigest { live, marks, ..running() };
         assert_eq!(plan(Some(&shown), Some(&old), now()), Step::UpdatePod);
         assert_eq!(plan(Some(&shown), Some(&deleted(old.clone(), 30)), now()), Step::Nothing);
         assert_ne!(

@@ -116,3 +116,12 @@ fn labels_and_annotations_are_set_and_only_our_own_are_taken_away() {
         json!({"metadata": {"uid": "p1", "annotations": {"offloading.spillway.dev/live-digest": "new"}}});
     assert_eq!(carried(None, &wanted, &now), only_the_digest);
 }
+
+#[test]
+fn a_pod_that_can_end_from_now_on_is_held_and_one_that_is_held_stays_so() {
+    let held = |finalizers: &[&str]| pod(json!({"metadata": {"uid": "p1", "finalizers": finalizers}, "spec": {}}));
+    let patch = update(&held(&["ours"]), &held(&["another"])).pod.unwrap();
+    assert_eq!(patch["metadata"], json!({"uid": "p1", "finalizers": ["ours"]}), "merged by the API server");
+    assert_eq!(update(&held(&["ours"]), &held(&["another", "ours"])), Update::default());
+    assert_eq!(update(&held(&[]), &held(&["ours"])), Update::default());
+}
