@@ -1,6 +1,6 @@
 //! The watches on the other side: two for each twin namespace, because rights there are by namespace.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -36,24 +36,30 @@ pub struct RemoteWatches {
     pub troubles: Arc<Troubles>,
 }
 
-/// Why twin namespaces can't be read, by their names; what can be read is not in here.
+/// Why twin namespaces can't be read, by their names and what of them; what can be read is not in here.
 #[derive(Default)]
-pub struct Troubles(Mutex<HashMap<Arc<str>, String>>);
+pub struct Troubles(Mutex<BTreeMap<(Arc<str>, &'static str), String>>);
 
 impl Troubles {
     pub fn of(&self, away: &str) -> Option<String> {
-        self.0.lock().get(away).cloned()
+        self.0.lock().iter().find(|((namespace, _), _)| **namespace == *away).map(|(_, trouble)| trouble.clone())
     }
 
-    /// True if that is news.
-    fn note(&self, away: &Arc<str>, trouble: String) -> bool {
-        self.0.lock().insert(away.clone(), trouble.clone()) != Some(trouble)
+    /// Takes note of what a watch says of itself; true if that is news.
+    fn note(&self, away: &Arc<str>, resource: &'static str, trouble: Option<String>) -> bool {
+        let key = (away.clone(), resource);
+        match trouble {
+            Some(trouble) => self.0.lock().insert(key, trouble.clone()) != Some(trouble),
+            None => self.0.lock().remove(&key).is_some(),
+        }
     }
 
     fn forget(&self, away: &str) {
-        self.0.lock().remove(away);
+        self.0.lock().retain(|(namespace, _), _| **namespace != *away);
     }
 }
+
+type OnRefusal = Box<dyn Fn(Option<String>) + Send + Sync>;
 
 /// The watches of one twin namespace.
 struct Opened {
@@ -128,7 +134,7 @@ impl RemoteWatches {
             metrics: self.metrics.clone(),
             kicks: self.kicks.clone(),
             synced: synced.clone(),
-            on_refusal: Some(self.clone().on_refusal(home, away)),
+            on_refusal: Some(self.clone().on_refusal(home, away, resource)),
         };
         let (shadows, pods) = (watch("shadowpods", &lists[0]), watch("pods", &lists[1]));
         let told = {
@@ -156,7 +162,6 @@ impl RemoteWatches {
             let (home, away, stop) = (home.clone(), away.clone(), stop.clone());
             async move {
                 if health::all_opened(&lists, &stop).await {
-                    self.troubles.forget(&away);
                     self.wake(&home, &away);
                 }
             }
@@ -165,10 +170,10 @@ impl RemoteWatches {
     }
 
     /// A list that is refused is no list of nothing: pods that wait for it say so.
-    fn on_refusal(self: Arc<Self>, home: &Arc<str>, away: &Arc<str>) -> Box<dyn Fn(String) + Send + Sync> {
+    fn on_refusal(self: Arc<Self>, home: &Arc<str>, away: &Arc<str>, resource: &'static str) -> OnRefusal {
         let (home, away) = (home.clone(), away.clone());
         Box::new(move |refusal| {
-            if self.troubles.note(&away, refusal) {
+            if self.troubles.note(&away, resource, refusal) {
                 self.wake(&home, &away);
             }
         })

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use kube::Config;
 use kube::api::Api;
 use kube::runtime::watcher;
+use kube::{Client, Config};
 use parking_lot::{Mutex, RwLock};
 use spillway_api::RawPod;
 use spillway_api::k8s::Node;
@@ -15,9 +15,9 @@ use spillway_api::offloading::{NamespaceMap, OffloadingPatch, VirtualNode};
 use spillway_api::well_known::label;
 use spillway_operator::client::{self, Cluster};
 use spillway_operator::health::{self, Gate, Readiness};
-use spillway_operator::leader::Election;
+use spillway_operator::leader::{Election, Lead};
 use spillway_operator::metrics::Metrics;
-use spillway_operator::peer::{Peer, ProbeSettings};
+use spillway_operator::peer::{Peer, ProbeSettings, Reach};
 use spillway_operator::supervise::Supervisor;
 use spillway_operator::watches::Watches;
 use spillway_operator::workers::{self, Limits};
@@ -64,10 +64,11 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let away = Cluster::remote(&away_config, &metrics)?;
     let shared = Shared { args, metrics, readiness, home, stop };
     supervisor.spawn("credentials", watch_credentials(shared.args.clone(), shared.stop.clone()));
-    let found = supervisor.during(virtual_node(&shared)).await?.flatten();
-    if let Some(virtual_node) = found {
+    let (own_client, _) = Cluster::separate(&home_config, "local", &shared.metrics)?;
+    let found = supervisor.during(lead(&shared, own_client.clone())).await?.flatten();
+    if let Some((lead, virtual_node)) = found {
         let remote = Remote { config: away_config, cluster: away };
-        start(&mut supervisor, &shared, virtual_node, &home_config, remote)?;
+        start(&mut supervisor, &shared, virtual_node, lead, own_client, remote)?;
     }
     supervisor.run().await
 }
@@ -82,7 +83,8 @@ fn start(
     supervisor: &mut Supervisor,
     shared: &Shared,
     virtual_node: VirtualNode,
-    home_config: &Config,
+    lead: Lead,
+    own_client: Client,
     remote: Remote,
 ) -> anyhow::Result<()> {
     let Shared { args, metrics, readiness, home, stop } = shared;
@@ -107,6 +109,8 @@ fn start(
         woken.keys().into_iter().for_each(|key| kicked.add(key));
     });
     let (reach, kicks) = (peer.reach(), peer.kicks());
+    let telling = tell_of_absence(peer.reach(), queue.clone(), locals.clone(), stop.clone());
+    supervisor.spawn("news of the remote API server", telling);
     supervisor.spawn("probe of the remote API server", peer.run(stop.clone()));
     let (versions, version) = watch::channel(String::new());
     let following = version::follow(away.client.clone(), reach.clone(), versions, stop.clone());
@@ -175,9 +179,10 @@ fn start(
         troubles,
         reach: reach.clone(),
         unseen: Mutex::default(),
+        finished: Mutex::default(),
+        failures: Mutex::default(),
         refusals,
     });
-    let (own_client, _) = Cluster::separate(home_config, "local", metrics)?;
     let heartbeat = Heartbeat {
         client: own_client.clone(),
         node_name: args.nodename.clone(),
@@ -185,7 +190,7 @@ fn start(
         nodes: nodes.clone(),
     };
     let keeper = NodeKeeper {
-        client: own_client.clone(),
+        client: own_client,
         facts,
         virtual_nodes,
         virtual_node: ObjectKey::new(args.tenant_namespace.as_str(), args.nodename.as_str()),
@@ -195,15 +200,11 @@ fn start(
         version,
         changed,
     };
-    let lease = format!("virtual-kubelet-{}", args.nodename);
-    let election = Election::new(own_client, &args.tenant_namespace, &lease, args.common.identity(), metrics.clone());
     let (reconciles, create_node, stop) = (metrics.controller("pods"), args.create_node, stop.clone());
-    let leads = readiness.gate("lease of this virtual node");
     let serves = readiness.gate(format!("a Node name that is free or ours: {}", args.nodename));
     supervisor.spawn(
         "virtual node",
-        election.lead(stop.clone(), async move {
-            leads.open();
+        lead.work(async move {
             if !health::all_opened(&listed, &stop).await {
                 return;
             }
@@ -239,6 +240,16 @@ fn patch(mut patch: OffloadingPatch, args: &Args) -> OffloadingPatch {
     patch
 }
 
+/// Waits until this process is the one that serves the virtual node; `None` if told to stop first. One of several that waits
+/// for its turn is ready to take it. (A VirtualNode that changes meanwhile in what was read here rolls its Deployment.)
+async fn lead(shared: &Shared, client: Client) -> Option<(Lead, VirtualNode)> {
+    let Shared { args, metrics, stop, .. } = shared;
+    let virtual_node = virtual_node(shared).await?;
+    let lease = format!("virtual-kubelet-{}", args.nodename);
+    let election = Election::new(client, &args.tenant_namespace, &lease, args.common.identity(), metrics.clone());
+    Some((election.win(stop).await?, virtual_node))
+}
+
 /// Waits for the VirtualNode that this process serves; `None` if told to stop first.
 async fn virtual_node(shared: &Shared) -> Option<VirtualNode> {
     let Shared { args, readiness, home, stop, .. } = shared;
@@ -258,6 +269,27 @@ async fn virtual_node(shared: &Shared) -> Option<VirtualNode> {
         }
     }
     None
+}
+
+/// Has every pod looked at when the remote cluster goes away: those that wait for it say so.
+async fn tell_of_absence(
+    mut reach: watch::Receiver<Reach>,
+    queue: Arc<Queue<ObjectKey>>,
+    locals: Arc<Index<LocalDigest>>,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let mut was_away = false;
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            _ = reach.changed() => {}
+        }
+        let is_away = matches!(*reach.borrow_and_update(), Reach::Away { .. });
+        if is_away && !was_away {
+            locals.keys().into_iter().for_each(|key| queue.add(key));
+        }
+        was_away = is_away;
+    }
 }
 
 /// Follows the NamespaceMap of the remote cluster; a change wakes every pod.

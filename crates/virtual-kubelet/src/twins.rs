@@ -17,8 +17,17 @@ pub struct Twins {
 struct Pairs {
     away: BTreeMap<Arc<str>, Arc<str>>,
     home: BTreeMap<Arc<str>, Arc<str>>,
-    /// The local namespaces that are to have a twin.
-    wanted: BTreeSet<String>,
+    /// The local namespaces that are to have a twin; `None` as long as no NamespaceMap was seen.
+    wanted: Option<BTreeSet<String>>,
+}
+
+/// Whether a namespace is to have a twin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mapping {
+    Wanted,
+    NotWanted,
+    /// There is no NamespaceMap to tell.
+    Unknown,
 }
 
 impl Default for Twins {
@@ -39,8 +48,12 @@ impl Twins {
     }
 
     /// Whether a local namespace is to have a twin, be it there or not.
-    pub fn is_wanted(&self, home: &str) -> bool {
-        self.pairs.read().wanted.contains(home)
+    pub fn mapping(&self, home: &str) -> Mapping {
+        match &self.pairs.read().wanted {
+            Some(wanted) if wanted.contains(home) => Mapping::Wanted,
+            Some(_) => Mapping::NotWanted,
+            None => Mapping::Unknown,
+        }
     }
 
     pub fn all(&self) -> BTreeMap<Arc<str>, Arc<str>> {
@@ -51,10 +64,11 @@ impl Twins {
         self.changes.subscribe()
     }
 
-    /// Takes over what a NamespaceMap says now; `None` if it is gone.
+    /// Takes over what a NamespaceMap says now. One that is gone says nothing: intent is an entry that was taken out of it.
     pub fn follow(&self, map: Option<&NamespaceMap>) {
+        let Some(map) = map else { return };
         let mut pairs = self.pairs.write();
-        pairs.wanted = map.into_iter().flat_map(|map| map.spec.desired_mapping.keys().cloned()).collect();
+        pairs.wanted = Some(map.spec.desired_mapping.keys().cloned().collect());
         let away = usable(&pairs.away, map);
         if away != pairs.away {
             pairs.home = away.iter().map(|(home, away)| (away.clone(), home.clone())).collect();
@@ -67,8 +81,7 @@ impl Twins {
 
 /// A twin can be used once it was accepted, and stays usable for as long as it is wanted: a hiccup of the provider is no
 /// intent to stop offloading.
-fn usable(before: &BTreeMap<Arc<str>, Arc<str>>, map: Option<&NamespaceMap>) -> BTreeMap<Arc<str>, Arc<str>> {
-    let Some(map) = map else { return BTreeMap::new() };
+fn usable(before: &BTreeMap<Arc<str>, Arc<str>>, map: &NamespaceMap) -> BTreeMap<Arc<str>, Arc<str>> {
     let current = map.status.iter().flat_map(|status| &status.current_mapping);
     let accepted = current.filter(|(_, twin)| twin.phase == Some(MappingPhase::Accepted));
     let accepted = accepted
@@ -98,8 +111,10 @@ mod tests {
     #[test]
     fn a_twin_is_used_once_accepted_and_kept_while_wanted() {
         let (twins, wanted) = (Twins::default(), json!({"shop": "shop-rome"}));
+        twins.follow(None);
+        assert_eq!(twins.mapping("shop"), Mapping::Unknown);
         twins.follow(Some(&map(wanted.clone(), twin("CreationLoopBackOff"))));
-        assert_eq!((twins.away("shop"), twins.is_wanted("shop")), (None, true), "not there yet");
+        assert_eq!((twins.away("shop"), twins.mapping("shop")), (None, Mapping::Wanted), "not there yet");
         twins.follow(Some(&map(wanted.clone(), twin("Accepted"))));
         assert_eq!(twins.away("shop").as_deref(), Some("shop-rome"));
         assert_eq!(twins.home("shop-rome").as_deref(), Some("shop"));
@@ -107,8 +122,11 @@ mod tests {
         assert!(twins.away("shop").is_some(), "a hiccup is no intent");
         twins.follow(Some(&map(wanted, json!({}))));
         assert!(twins.away("shop").is_some());
+        twins.follow(None);
+        assert!(twins.away("shop").is_some() && twins.mapping("shop") == Mapping::Wanted, "nor is a map that is gone");
         twins.follow(Some(&map(json!({}), json!({}))));
         assert_eq!((twins.away("shop"), twins.home("shop-rome")), (None, None), "no longer wanted");
+        assert_eq!(twins.mapping("shop"), Mapping::NotWanted);
     }
 
     #[test]

@@ -112,7 +112,7 @@ impl Controller {
         mirror: &Mirror<'_>,
     ) -> Result<(), RequestError> {
         match plan::refused(local, reason, message, mirror) {
-            Step::WriteStatus { uid, patch } => self.writes.write_status(home, &uid, patch).await,
+            Step::WriteStatus { uid, patch } => self.write_status(home, local, &uid, patch).await,
             _ => Ok(()),
         }
     }

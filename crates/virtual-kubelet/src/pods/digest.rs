@@ -1,15 +1,16 @@
 //! What the indexes keep of local pods, of their ShadowPods and of the remote pods.
 
+use std::sync::atomic::AtomicU64;
+
 use kube::ResourceExt;
 use parking_lot::Mutex;
 use serde_json::Value;
 use spillway_api::offloading::{ShadowPod, ShadowPodStatus};
 use spillway_api::raw_pod::str_of;
-use spillway_api::well_known::annotation;
-use spillway_api::{RawObject, RawPod};
+use spillway_api::well_known::{annotation, finalizer};
+use spillway_api::{Packed, RawObject, RawPod};
 
 use super::forge::{self, Context, Refusal};
-use super::packed::Packed;
 
 /// Marks the copy of a static pod, which is its own kubelet's business.
 const MIRROR_POD: &str = "kubernetes.io/config.mirror";
@@ -26,6 +27,8 @@ pub struct LocalDigest {
     /// Somebody will look at the pod after it was deleted.
     pub has_finalizers: bool,
     pub restarts: Restarts,
+    /// The containers that have rules of their own for it.
+    pub own_rules: Vec<String>,
     /// The types of the conditions that must be True before the pod is Ready.
     pub gates: Vec<String>,
     /// What the ShadowPod should bear as its live digest.
@@ -34,6 +37,9 @@ pub struct LocalDigest {
     /// No container of it was ever heard of.
     pub never_started: bool,
     pub status: Packed,
+    /// A hash of the last patch of its status that was written since this was seen: the event of it is on the way, or it
+    /// changed nothing, and it need not be written again.
+    pub written: AtomicU64,
     /// What to create, forged when the pod was seen; taken once it was created, and forged again if ever needed.
     pub forged: Mutex<Option<Result<Box<ShadowPod>, Refusal>>>,
 }
@@ -66,6 +72,13 @@ pub fn local(pod: RawPod, context: &Context) -> Option<LocalDigest> {
     // Most events come from pods that have long crossed: nothing is forged for those.
     let may_be_new = never_started && deletion_grace.is_none();
     let forged = may_be_new.then(|| forge::shadow_pod(&pod, context).map(Box::new));
+    let containers = ["containers", "initContainers"].into_iter().filter_map(|list| pod.spec.get(list)?.as_array());
+    let has_own_rules = |container: &&Value| {
+        ["restartPolicy", "restartPolicyRules"]
+            .iter()
+            .any(|rule| container.get(rule).is_some_and(|rule| !rule.is_null()))
+    };
+    let own_rules = containers.flatten().filter(has_own_rules);
     let gates = pod.spec.get("readinessGates").and_then(Value::as_array).into_iter().flatten();
     Some(LocalDigest {
         uid: pod.uid().unwrap_or_default(),
@@ -78,11 +91,13 @@ pub fn local(pod: RawPod, context: &Context) -> Option<LocalDigest> {
             "Never" => Restarts::Never,
             _ => Restarts::Always,
         },
+        own_rules: own_rules.filter_map(|container| container.get("name")?.as_str().map(str::to_owned)).collect(),
         gates: gates.filter_map(|gate| gate.get("conditionType")?.as_str().map(str::to_owned)).collect(),
         live: forge::live_digest(&pod, context),
         has_ended: has_ended(&pod.status),
         never_started,
         status: Packed::of(&pod.status),
+        written: AtomicU64::new(0),
         forged: Mutex::new(forged),
     })
 }
@@ -93,17 +108,39 @@ pub struct ShadowDigest {
     pub uid: String,
     /// The local pod that it was made for, if it says so.
     pub origin_uid: Option<String>,
+    pub generation: Option<i64>,
     pub is_deleting: bool,
     /// The grace that was passed on with the deletion.
     pub deletion_grace: Option<i64>,
+    /// Set for one that is only there until its outcome has been noted here.
+    pub held: Option<Held>,
     /// What was last carried over to it.
     pub live: Option<String>,
     pub status: ShadowPodStatus,
 }
 
+/// What it takes to let a ShadowPod go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    pub resource_version: String,
+    pub others: Vec<String>,
+}
+
+fn held(shadow: &ShadowPod) -> Option<Held> {
+    let ends = shadow.metadata.deletion_timestamp.is_some();
+    let known = shadow.status.as_ref().is_some_and(|status| status.outcome.is_some());
+    let guard = |name: &&String| *name == finalizer::SHADOW_POD;
+    (ends && known && shadow.finalizers().iter().any(|name| guard(&name))).then(|| Held {
+        resource_version: shadow.resource_version().unwrap_or_default(),
+        others: shadow.finalizers().iter().filter(|name| !guard(name)).cloned().collect(),
+    })
+}
+
 pub fn shadow(shadow: ShadowPod) -> ShadowDigest {
     let annotations = shadow.annotations();
     ShadowDigest {
+        generation: shadow.metadata.generation,
+        held: held(&shadow),
         uid: shadow.uid().unwrap_or_default(),
         origin_uid: annotations.get(annotation::ORIGIN_UID).cloned(),
         is_deleting: shadow.metadata.deletion_timestamp.is_some(),
@@ -116,10 +153,16 @@ pub fn shadow(shadow: ShadowPod) -> ShadowDigest {
 /// What is kept of a remote pod that is marked as ours.
 #[derive(Clone, Debug, Default)]
 pub struct RemoteDigest {
+    pub uid: String,
     /// The UID of the ShadowPod that controls it.
     pub owner: String,
+    /// The local pod that it was made for, if it says so.
+    pub origin_uid: Option<String>,
+    /// Its kubelet has seen the latest of its spec.
+    pub is_up_to_date: bool,
     pub is_deleting: bool,
     pub has_ended: bool,
+    pub has_succeeded: bool,
     pub status: Packed,
 }
 
@@ -128,9 +171,13 @@ pub fn remote(pod: RawPod) -> Option<RemoteDigest> {
     let owner =
         pod.owner_references().iter().find(|owner| owner.controller == Some(true) && owner.kind == "ShadowPod")?;
     Some(RemoteDigest {
+        uid: pod.uid().unwrap_or_default(),
         owner: owner.uid.clone(),
+        origin_uid: pod.annotations().get(annotation::ORIGIN_UID).cloned(),
+        is_up_to_date: pod.status.get("observedGeneration").and_then(Value::as_i64) == pod.metadata.generation,
         is_deleting: pod.metadata.deletion_timestamp.is_some(),
         has_ended: has_ended(&pod.status),
+        has_succeeded: str_of(&pod.status, "phase") == "Succeeded",
         status: Packed::of(&pod.status),
     })
 }

@@ -20,13 +20,15 @@ use Treatment::{Carried, Dropped, Refused, Translated};
 const FIRST_SCHEDULING: Treatment = Dropped("it was about the nodes of the consumer, and has done its work");
 const HOSTS: Treatment = Dropped("the provider's hosts are not shared with its tenants");
 const PRIORITIES: Treatment = Dropped("the priorities of the provider are its own");
+const CONTAINERS: Treatment =
+    Translated("what they are told of the pod itself is told of the one at home; no ports of hosts with hostNetwork");
 const ACCOUNTS: Treatment = Dropped("the service accounts of the provider are its own");
 
 pub const POD_SPEC: &[(&str, Treatment)] = &[
     ("activeDeadlineSeconds", Carried),
     ("affinity", Translated("the virtual node's node affinity, and anti-affinity as the pod's annotation asks for it")),
     ("automountServiceAccountToken", Translated("false: no token of the provider's is mounted")),
-    ("containers", Carried),
+    ("containers", CONTAINERS),
     ("dnsConfig", Carried),
     ("dnsPolicy", Carried),
     ("enableServiceLinks", Carried),
@@ -39,7 +41,7 @@ pub const POD_SPEC: &[(&str, Treatment)] = &[
     ("hostname", Carried),
     ("hostnameOverride", Carried),
     ("imagePullSecrets", Carried),
-    ("initContainers", Carried),
+    ("initContainers", CONTAINERS),
     ("nodeName", FIRST_SCHEDULING),
     ("nodeSelector", Translated("the virtual node's")),
     ("os", Carried),

@@ -12,6 +12,7 @@ use spillway_api::{RawObject, RawPod, live};
 use super::fields::{self, Treatment};
 
 mod affinity;
+mod containers;
 pub mod update;
 
 /// Who the pods belong to and what is changed on their way; fixed for the life of the process.
@@ -110,6 +111,7 @@ fn spec(pod: &RawPod, context: &Context) -> Result<RawObject, Refusal> {
     if let Some(Value::Array(volumes)) = spec.get_mut("volumes") {
         volumes.iter_mut().for_each(without_local_tokens);
     }
+    containers::carry(&mut spec, pod, context);
     spec.remove("nodeSelector");
     if !context.patch.node_selector.is_empty() {
         spec.insert("nodeSelector".to_owned(), json!(context.patch.node_selector));

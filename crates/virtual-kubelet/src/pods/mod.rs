@@ -5,7 +5,6 @@ mod creation;
 pub mod digest;
 pub mod fields;
 pub mod forge;
-pub mod packed;
 pub mod plan;
 pub mod status;
 pub mod writes;

@@ -1,10 +1,13 @@
 //! What to do about one local pod and its twin, as a pure function of what the indexes hold.
 
+use serde_json::Value;
 use spillway_api::RawObject;
+use spillway_api::raw_pod::str_of;
 use spillway_api::well_known::reason;
 
-use super::digest::{LocalDigest, RemoteDigest, ShadowDigest};
+use super::digest::{Held, LocalDigest, RemoteDigest, Restarts, ShadowDigest};
 use super::status::{self, Mirror};
+use crate::twins::Mapping;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
@@ -21,6 +24,12 @@ pub enum Step {
     DeleteFormer {
         uid: String,
         origin_uid: Option<String>,
+    },
+    /// Let a ShadowPod go that is being deleted: its outcome has been noted, or nobody waits for it any more.
+    ReleaseShadow {
+        uid: String,
+        origin_uid: Option<String>,
+        held: Held,
     },
     /// The user has become less patient since the ShadowPod was deleted.
     ShortenGrace {
@@ -44,32 +53,55 @@ pub struct Twin<'a> {
     pub pod: Option<&'a RemoteDigest>,
     /// The remote pod that is gone, as it was last seen.
     pub last: Option<&'a RemoteDigest>,
-    /// A change that the provider refused is not carried over again before its time.
+    /// A change that was not carried over is not tried again before its time.
     pub updates_held: bool,
+    /// Why it was not.
+    pub refusal: Option<&'a str>,
 }
 
 /// For a pod of a namespace that has a twin.
 pub fn plan(local: Option<&LocalDigest>, twin: Twin<'_>, mirror: &Mirror<'_>) -> Step {
     let Some(local) = local else {
-        return twin.shadow.map_or(Step::Nothing, delete_former);
+        return twin.shadow.map_or(Step::Nothing, |shadow| delete_former(shadow, twin));
     };
     match twin.shadow {
         // Of a former life of this name: it must be gone before anything else happens.
-        Some(shadow) if shadow.origin_uid.as_deref().is_some_and(|uid| uid != local.uid) => match delete_former(shadow)
-        {
-            Step::Nothing => wait_for_former(local, mirror),
-            step => step,
-        },
+        Some(shadow) if shadow.origin_uid.as_deref().is_some_and(|uid| uid != local.uid) => {
+            match delete_former(shadow, twin) {
+                Step::Nothing => wait_for_former(local, mirror),
+                step => step,
+            }
+        }
+        Some(shadow) if local.has_ended && may_be_released(shadow, twin) => release(shadow),
+        // Somebody over there deleted it while it ran: it is made again.
+        Some(shadow) if local.deletion_grace.is_none() && was_deleted_while_running(shadow) => {
+            if may_be_released(shadow, twin) { release(shadow) } else { Step::Nothing }
+        }
         Some(shadow) if local.deletion_grace.is_some() => unwind(local, shadow, twin, mirror),
         Some(shadow) if must_update(local, shadow, twin) => Step::UpdateShadow,
         Some(shadow) => show(local, shadow, twin, mirror),
         None if local.deletion_grace.is_some() => match twin.pod {
-            None => finish(local, twin.last, mirror),
+            None => finish(local, last_of(local, twin), mirror),
             Some(_) => Step::Nothing, // on its way out with its ShadowPod
         },
         None if local.has_ended => Step::Nothing,
-        None => Step::CreateShadow,
+        None => match last_of(local, twin).filter(|last| local.restarts != Restarts::Always && last.has_succeeded) {
+            // Whoever deleted the ShadowPod: what is done is done.
+            Some(last) => show_end(local, last, mirror),
+            None => Step::CreateShadow,
+        },
     }
+}
+
+/// How this very pod was last seen over there, if it had ended.
+fn last_of<'a>(local: &LocalDigest, twin: Twin<'a>) -> Option<&'a RemoteDigest> {
+    twin.last.filter(|last| last.has_ended && last.origin_uid.as_deref() == Some(&*local.uid))
+}
+
+fn show_end(local: &LocalDigest, last: &RemoteDigest, mirror: &Mirror<'_>) -> Step {
+    let now = local.status.open();
+    let wanted = mirror.status(&last.status.open(), None, &Default::default(), local, &now, local.generation);
+    write(local, &now, &wanted)
 }
 
 fn must_update(local: &LocalDigest, shadow: &ShadowDigest, twin: Twin<'_>) -> bool {
@@ -77,9 +109,25 @@ fn must_update(local: &LocalDigest, shadow: &ShadowDigest, twin: Twin<'_>) -> bo
     !over && !twin.updates_held && shadow.live.as_ref() != Some(&local.live)
 }
 
-fn delete_former(shadow: &ShadowDigest) -> Step {
+fn release(shadow: &ShadowDigest) -> Step {
+    match shadow.held.clone() {
+        Some(held) => Step::ReleaseShadow { uid: shadow.uid.clone(), origin_uid: shadow.origin_uid.clone(), held },
+        None => Step::Nothing,
+    }
+}
+
+/// Its pod goes first.
+fn may_be_released(shadow: &ShadowDigest, twin: Twin<'_>) -> bool {
+    shadow.held.is_some() && twin.pod.is_none_or(|pod| pod.owner != shadow.uid)
+}
+
+fn was_deleted_while_running(shadow: &ShadowDigest) -> bool {
+    shadow.is_deleting && shadow.status.reason.as_deref() == Some(reason::DELETED_WHILE_RUNNING)
+}
+
+fn delete_former(shadow: &ShadowDigest, twin: Twin<'_>) -> Step {
     if shadow.is_deleting {
-        return Step::Nothing;
+        return if may_be_released(shadow, twin) { release(shadow) } else { Step::Nothing };
     }
     Step::DeleteFormer { uid: shadow.uid.clone(), origin_uid: shadow.origin_uid.clone() }
 }
@@ -95,6 +143,9 @@ fn wait_for_former(local: &LocalDigest, mirror: &Mirror<'_>) -> Step {
 fn unwind(local: &LocalDigest, shadow: &ShadowDigest, twin: Twin<'_>, mirror: &Mirror<'_>) -> Step {
     // With no grace at all the object over there would go before its containers do.
     let grace = local.deletion_grace.unwrap_or(0).max(1);
+    if shadow.status.outcome.is_some() && !local.has_ended {
+        return show(local, shadow, twin, mirror); // it may go as soon as it is deleted
+    }
     if !shadow.is_deleting {
         let asked = (Some(grace) != local.own_grace).then_some(grace);
         return Step::DeleteShadow { uid: shadow.uid.clone(), grace: asked };
@@ -108,15 +159,39 @@ fn unwind(local: &LocalDigest, shadow: &ShadowDigest, twin: Twin<'_>, mirror: &M
 
 /// Shows on the local pod what is known of the remote one.
 fn show(local: &LocalDigest, shadow: &ShadowDigest, twin: Twin<'_>, mirror: &Mirror<'_>) -> Step {
-    if local.has_ended {
-        return Step::Nothing;
-    }
     let now = local.status.open();
-    let wanted = match (&shadow.status.outcome, twin.pod.filter(|pod| pod.owner == shadow.uid)) {
-        (Some(outcome), _) => mirror.status(outcome, &shadow.status, local, &now),
+    let own = twin.pod.filter(|pod| pod.owner == shadow.uid);
+    if local.has_ended {
+        // Its kubelet may add to what it said of the end, as long as it is the end that was recorded.
+        let outcome = shadow.status.outcome.as_ref().map(|outcome| str_of(outcome, "phase").to_owned());
+        let last = own.filter(|pod| pod.has_ended && !pod.is_deleting).map(|pod| pod.status.open());
+        let same =
+            |last: &RawObject| [last, &now].iter().all(|status| outcome.as_deref() == Some(str_of(status, "phase")));
+        return match last.filter(same) {
+            Some(last) => {
+                write(local, &now, &mirror.status(&last, None, &shadow.status, local, &now, local.generation))
+            }
+            None => Step::Nothing,
+        };
+    }
+    let wanted = match (&shadow.status.outcome, own) {
+        (Some(outcome), _) => mirror.status(outcome, None, &shadow.status, local, &now, local.generation),
         // Being taken away, but not by its user: what comes after it is shown, its end is not.
         (None, Some(pod)) if pod.is_deleting && local.deletion_grace.is_none() => mirror.interrupted(&now),
-        (None, Some(pod)) => mirror.status(&pod.status.open(), &shadow.status, local, &now),
+        // Whether that was its end or only a disruption is the provider's to say, and what it says comes as the outcome.
+        (None, Some(pod)) if pod.has_ended && local.deletion_grace.is_none() => match local.restarts {
+            Restarts::Always => mirror.interrupted(&now),
+            Restarts::OnFailure | Restarts::Never => return Step::Nothing,
+        },
+        (None, Some(pod)) => {
+            let refusal = refusal(shadow, twin);
+            let seen = seen_generation(local, shadow, pod, refusal, &now);
+            let mut status = mirror.status(&pod.status.open(), Some(&pod.uid), &shadow.status, local, &now, seen);
+            if let Some(why) = refusal {
+                mirror.refused_update(&mut status, why, &now);
+            }
+            status
+        }
         (None, None) => match (&shadow.status.reason, &shadow.status.message) {
             (Some(reason), message) => mirror.waiting(reason, message.as_deref().unwrap_or_default(), local, &now),
             (None, _) => return Step::Nothing,
@@ -125,16 +200,43 @@ fn show(local: &LocalDigest, shadow: &ShadowDigest, twin: Twin<'_>, mirror: &Mir
     write(local, &now, &wanted)
 }
 
-/// Nothing of the pod is left on the other side. Whoever holds the object by a finalizer wants to see that it ended, and
-/// how: a kubelet says so before it lets a pod go.
+/// Why a change of the running pod is not in effect: refused on its way, or at its end.
+fn refusal<'a>(shadow: &'a ShadowDigest, twin: Twin<'a>) -> Option<&'a str> {
+    let refused = shadow.status.reason.as_deref() == Some(reason::UPDATE_REFUSED);
+    let told = refused.then(|| shadow.status.message.as_deref().unwrap_or_default());
+    twin.refusal.filter(|_| twin.updates_held).or(told)
+}
+
+/// The generation of the local pod that its kubelet over there has seen: the latest, unless something of it is still on the
+/// way or was refused.
+fn seen_generation(
+    local: &LocalDigest,
+    shadow: &ShadowDigest,
+    pod: &RemoteDigest,
+    refusal: Option<&str>,
+    now: &RawObject,
+) -> Option<i64> {
+    let first = shadow.generation.is_none_or(|generation| generation <= 1);
+    let passed_on = first || shadow.status.observed_generation == shadow.generation;
+    let carried = shadow.live.as_ref() == Some(&local.live) && refusal.is_none();
+    // A deletion is a generation of its own, on every object.
+    if local.deletion_grace.is_some() || carried && passed_on && pod.is_up_to_date {
+        return local.generation;
+    }
+    now.get("observedGeneration").and_then(Value::as_i64)
+}
+
+/// Nothing of the pod is left on the other side. A kubelet says how a pod ended before it lets it go, and whoever holds the
+/// object by a finalizer waits for that.
 fn finish(local: &LocalDigest, last: Option<&RemoteDigest>, mirror: &Mirror<'_>) -> Step {
-    if local.has_finalizers && !local.has_ended {
-        let now = local.status.open();
-        let wanted = match last.filter(|last| last.has_ended) {
-            Some(last) => mirror.status(&last.status.open(), &Default::default(), local, &now),
-            None => mirror.ended(&now),
+    if (local.has_finalizers || last.is_some()) && !local.has_ended {
+        return match last {
+            Some(last) => show_end(local, last, mirror),
+            None => {
+                let now = local.status.open();
+                write(local, &now, &mirror.ended(&now))
+            }
         };
-        return write(local, &now, &wanted);
     }
     if local.has_finalizers && local.deletion_grace == Some(0) {
         return Step::Nothing; // ours is done: it waits for its finalizers
@@ -142,16 +244,22 @@ fn finish(local: &LocalDigest, last: Option<&RemoteDigest>, mirror: &Mirror<'_>)
     Step::FinishLocal { uid: local.uid.clone() }
 }
 
-/// For a pod of a namespace that has no twin: it waits, visibly, and never fails. `wanted` says that a twin is on its way.
-pub fn without_twin(local: Option<&LocalDigest>, wanted: bool, mirror: &Mirror<'_>, namespace: &str) -> Step {
+/// For a pod of a namespace that has no twin: it waits, visibly, and never fails.
+pub fn without_twin(local: Option<&LocalDigest>, mapping: Mapping, mirror: &Mirror<'_>, namespace: &str) -> Step {
     let Some(local) = local else { return Step::Nothing };
     // One that ran may still do so in a twin namespace that only can't be told at the moment.
-    if local.deletion_grace.is_some() && (local.never_started || !wanted) {
+    if local.deletion_grace.is_some() && (local.never_started || mapping == Mapping::NotWanted) {
         return finish(local, None, mirror);
     }
-    let message = match wanted {
-        true => format!("namespace {namespace} is to be offloaded, but has no namespace in the remote cluster yet"),
-        false => format!(
+    let message = match mapping {
+        Mapping::Wanted => {
+            format!("namespace {namespace} is to be offloaded, but has no namespace in the remote cluster yet")
+        }
+        Mapping::Unknown => format!(
+            "nobody can tell whether namespace {namespace} is offloaded: there is no NamespaceMap of the cluster behind \
+             this node"
+        ),
+        Mapping::NotWanted => format!(
             "namespace {namespace} is not offloaded to the cluster behind this node; offload it, or keep the pod off \
              virtual nodes (a DaemonSet: by node affinity 'liqo.io/type NotIn virtual-node')"
         ),

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use spillway_api::RawObject;
 use spillway_api::offloading::ShadowPodStatus;
 use spillway_api::raw_pod::str_of;
+use spillway_api::well_known::{condition, reason};
 
 use super::digest::LocalDigest;
 use crate::addresses::Addresses;
@@ -28,20 +29,23 @@ pub struct Mirror<'a> {
 }
 
 impl Mirror<'_> {
-    /// The status that the local pod should have, for what the remote one has.
+    /// The status that the local pod should have, for what the remote one of this UID has (none for an outcome); `seen` is
+    /// the generation of the local pod that the remote one has come to know.
     pub fn status(
         &self,
         remote: &RawObject,
+        uid: Option<&str>,
         shadow: &ShadowPodStatus,
         local: &LocalDigest,
         now: &RawObject,
+        seen: Option<i64>,
     ) -> RawObject {
         let mut status = ours(remote);
-        set_generation(&mut status, local.generation);
+        set_generation(&mut status, seen);
         self.set_addresses(&mut status);
-        containers::add_restarts(&mut status, shadow);
-        containers::keep_ended(&mut status, now, &local.restarts);
-        let shown = conditions(&status, shadow, local, now);
+        containers::add_restarts(&mut status, shadow, uid, now);
+        containers::keep_ended(&mut status, now, local);
+        let shown = conditions(&status, shadow, local, now, seen);
         status.insert("conditions".to_owned(), Value::Array(shown));
         explain_unschedulable(&mut status);
         status
@@ -55,7 +59,7 @@ impl Mirror<'_> {
         } else {
             self.make_unready(&mut status, reason);
             containers::wait(&mut status, reason);
-            containers::keep_ended(&mut status, now, &local.restarts);
+            containers::keep_ended(&mut status, now, local);
             status.retain(|field, _| !matches!(field.as_str(), "podIP" | "podIPs"));
         }
         explain(&mut status, reason, message);
@@ -65,7 +69,13 @@ impl Mirror<'_> {
     /// The status of a pod whose remote one is being taken away: it takes no more traffic, and what comes next is shown.
     pub fn interrupted(&self, now: &RawObject) -> RawObject {
         let mut status = ours(now);
-        self.make_unready(&mut status, "RemotePodTerminating");
+        self.make_unready(&mut status, reason::REMOTE_POD_TERMINATING);
+        containers::make_unready(&mut status);
+        explain(
+            &mut status,
+            reason::REMOTE_POD_TERMINATING,
+            "the remote cluster takes the pod away; another one follows there",
+        );
         status
     }
 
@@ -76,6 +86,17 @@ impl Mirror<'_> {
         status.insert("phase".to_owned(), json!(if succeeded { "Succeeded" } else { "Failed" }));
         self.make_unready(&mut status, if succeeded { "PodCompleted" } else { "PodFailed" });
         status
+    }
+
+    /// Says of a running pod that a change of it was refused: nothing else would tell.
+    pub fn refused_update(&self, status: &mut RawObject, message: &str, now: &RawObject) {
+        let before = find(now, condition::UPDATE_REFUSED).map(|before| str_of(before, "lastTransitionTime").to_owned());
+        let since = before.unwrap_or_else(|| seconds(self.at));
+        let refused = json!({"type": condition::UPDATE_REFUSED, "status": "True", "reason": reason::UPDATE_REFUSED,
+                             "message": message, "lastTransitionTime": since});
+        if let Some(Value::Array(conditions)) = status.get_mut("conditions") {
+            conditions.push(refused);
+        }
     }
 
     fn set_addresses(&self, status: &mut RawObject) {
@@ -140,7 +161,13 @@ fn set_generation(object: &mut RawObject, generation: Option<i64>) {
 }
 
 /// The remote conditions, but for those that mean something else here.
-fn conditions(status: &RawObject, shadow: &ShadowPodStatus, local: &LocalDigest, now: &RawObject) -> Vec<Value> {
+fn conditions(
+    status: &RawObject,
+    shadow: &ShadowPodStatus,
+    local: &LocalDigest,
+    now: &RawObject,
+    seen: Option<i64>,
+) -> Vec<Value> {
     let remote = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
     let mut conditions = Vec::new();
     for condition in remote.filter_map(Value::as_object) {
@@ -152,14 +179,13 @@ fn conditions(status: &RawObject, shadow: &ShadowPodStatus, local: &LocalDigest,
             _ => {}
         }
         let mut condition = condition.clone();
-        set_generation(&mut condition, local.generation);
+        set_generation(&mut condition, seen);
         conditions.push(Value::Object(condition));
     }
     if !conditions.iter().any(|condition| condition["type"] == "PodScheduled") {
         let told = find(status, "PodScheduled").is_some_and(|condition| condition.contains_key("observedGeneration"));
-        conditions.extend(
-            find(now, "PodScheduled").map(|condition| scheduled(condition, told.then_some(local.generation).flatten())),
-        );
+        conditions
+            .extend(find(now, "PodScheduled").map(|condition| scheduled(condition, told.then_some(seen).flatten())));
     }
     if !local.gates.is_empty() {
         count_gates_in(&mut conditions, local, now);

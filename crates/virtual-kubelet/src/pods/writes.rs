@@ -9,7 +9,8 @@ use spillway_api::{RawObject, RawPod};
 use spillway_operator::ObjectKey;
 use spillway_operator::error::{RequestError, found, only, settled, while_trying};
 
-use super::forge::{self, Context};
+use super::digest::Held;
+use super::forge::{self, Context, Refusal};
 
 /// The seconds that what is left of a former life has to end: nobody waits for it any more but its successor.
 const GRACE_OF_A_FORMER_LIFE: i64 = 1;
@@ -26,23 +27,27 @@ impl Writes {
         self.shadows_away(away).create(&params, shadow).await.map(drop)
     }
 
-    /// Carries over what changed of a running pod. Seldom, so both objects are read: no index keeps them whole.
+    /// Carries over what changed of a running pod, or says why it can't be. Seldom, so both objects are read: no index keeps
+    /// them whole.
     pub async fn update_shadow(
         &self,
         home: &ObjectKey,
         away: &ObjectKey,
         local_uid: &str,
         context: &Context,
-    ) -> kube::Result<()> {
-        let Some(pod) = self.local(home, local_uid).await? else { return Ok(()) };
-        let Some(there) = found(self.shadows_away(away).get(&away.name).await)? else { return Ok(()) };
-        let Ok(wanted) = forge::shadow_pod(&pod, context) else { return Ok(()) };
-        if there.annotations().get(annotation::ORIGIN_UID).map(String::as_str) != Some(local_uid) {
-            return Ok(()); // of another life: its event is on the way
+    ) -> kube::Result<Option<Refusal>> {
+        let Some(pod) = self.local(home, local_uid).await? else { return Ok(None) };
+        let Some(there) = found(self.shadows_away(away).get(&away.name).await)? else { return Ok(None) };
+        if there.annotations().get(annotation::ORIGIN_UID).is_some_and(|uid| uid != local_uid) {
+            return Ok(None); // of another life: its event is on the way
         }
+        let wanted = match forge::shadow_pod(&pod, context) {
+            Ok(wanted) => wanted,
+            Err(refusal) => return Ok(Some(refusal)),
+        };
         let patch = Patch::Merge(forge::update::patch(&there, &wanted));
         tracing::info!(pod = %home, shadow = %away, "carrying over what changed of the pod");
-        settled(self.shadows_away(away).patch(&away.name, &params(), &patch).await)
+        settled(self.shadows_away(away).patch(&away.name, &params(), &patch).await).map(|()| None)
     }
 
     /// The pod, if it is still the one that was meant.
@@ -67,11 +72,34 @@ impl Writes {
         uid: String,
         origin_uid: Option<String>,
     ) -> Result<(), RequestError> {
-        let local = found(self.pods_at_home(home).get(&home.name).await).map_err(while_trying("look for the pod"))?;
-        if origin_uid.is_some() && local.and_then(|pod| pod.uid()) == origin_uid {
-            return Ok(()); // alive after all: its event is on the way
+        if self.is_alive(home, &origin_uid).await? {
+            return Ok(()); // its event is on the way
         }
         self.delete_shadow(away, uid, Some(GRACE_OF_A_FORMER_LIFE)).await
+    }
+
+    /// Lets a ShadowPod go whose outcome nobody waits for any more: it was noted (`noted`), or its local pod is gone.
+    pub async fn release_shadow(
+        &self,
+        home: &ObjectKey,
+        away: &ObjectKey,
+        step: (String, Option<String>, Held),
+        noted: bool,
+    ) -> Result<(), RequestError> {
+        let (uid, origin_uid, held) = step;
+        if !noted && self.is_alive(home, &origin_uid).await? {
+            return Ok(());
+        }
+        let patch = json!({"metadata": {
+            "uid": uid, "resourceVersion": held.resource_version, "finalizers": held.others,
+        }});
+        let patched = self.shadows_away(away).patch_metadata(&away.name, &params(), &Patch::Merge(patch)).await;
+        settled(patched).map_err(while_trying("let the ShadowPod go"))
+    }
+
+    async fn is_alive(&self, home: &ObjectKey, uid: &Option<String>) -> Result<bool, RequestError> {
+        let local = found(self.pods_at_home(home).get(&home.name).await).map_err(while_trying("look for the pod"))?;
+        Ok(uid.is_some() && local.and_then(|pod| pod.uid()) == *uid)
     }
 
     pub async fn pass_on_grace(&self, away: &ObjectKey, uid: &str, grace: i64) -> Result<(), RequestError> {

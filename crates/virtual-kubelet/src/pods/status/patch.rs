@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use spillway_api::RawObject;
 use spillway_api::raw_pod::str_of;
+use spillway_api::well_known::condition;
 
 use super::NOT_OURS;
 
@@ -19,6 +20,7 @@ const OUR_CONDITIONS: &[&str] = &[
     "PodResizePending",
     "PodResizeInProgress",
     "AllContainersRestarting",
+    condition::UPDATE_REFUSED,
 ];
 
 /// The strategic merge patch of the status from `now` to `wanted`, or `None` if nothing differs.

@@ -15,7 +15,7 @@ fn mirror(addresses: &Addresses) -> Mirror<'_> {
 
 fn shown(remote: Value, shadow: &ShadowPodStatus, local: &LocalDigest, now: Value) -> Value {
     let addresses = Addresses::default();
-    Value::Object(mirror(&addresses).status(&object(remote), shadow, local, &object(now)))
+    Value::Object(mirror(&addresses).status(&object(remote), Some("p1"), shadow, local, &object(now), local.generation))
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn a_remote_status_becomes_a_local_one() {
         "initContainerStatuses": [{"name": "i", "restartCount": 0}],
     });
     let now = json!({"conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "ours"}]});
-    let shadow = ShadowPodStatus { recreations: 2, ..ShadowPodStatus::default() };
+    let shadow = ShadowPodStatus { recreations: 2, pod_uid: Some("p1".to_owned()), ..ShadowPodStatus::default() };
     assert_eq!(
         shown(remote, &shadow, &local(), now),
         json!({
@@ -129,9 +129,14 @@ fn a_pod_on_its_way_back_takes_no_traffic_and_has_no_address() {
 #[test]
 fn a_pod_that_is_being_taken_away_over_there_is_unready_and_otherwise_as_it_was() {
     let now = object(json!({"phase": "Running", "podIP": "10.9.0.3", "conditions": [
-        {"type": "Ready", "status": "True"}, {"type": "ContainersReady", "status": "True"}]}));
+        {"type": "Ready", "status": "True"}, {"type": "ContainersReady", "status": "True"}],
+        "containerStatuses": [{"name": "c", "ready": true}]}));
     let addresses = Addresses::default();
     let shown = mirror(&addresses).interrupted(&now);
+    assert_eq!(
+        (&shown["reason"], &shown["containerStatuses"][0]["ready"]),
+        (&json!("RemotePodTerminating"), &json!(false))
+    );
     assert_eq!((&shown["phase"], &shown["podIP"]), (&json!("Running"), &json!("10.9.0.3")));
     for condition in shown["conditions"].as_array().unwrap() {
         assert_eq!((&condition["status"], &condition["reason"]), (&json!("False"), &json!("RemotePodTerminating")));
