@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use anyhow::{Result, ensure};
 use futures::{StreamExt, pin_mut};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt;
@@ -11,6 +12,8 @@ use kube::api::Api;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use spillway_api::well_known::annotation;
+
+use crate::wait;
 
 /// One version of a pod, or its end.
 #[derive(Clone, Debug)]
@@ -45,6 +48,20 @@ impl Observer {
     /// How the pod of this name was last seen.
     pub fn last(&self, name: &str) -> Option<Pod> {
         lock(&self.seen).iter().rev().find(|seen| seen.pod.name_any() == name).map(|seen| seen.pod.clone())
+    }
+
+    /// Waits until the pod of this name was seen, there or to go, and gives how. (Another watch may have shown it before.)
+    pub async fn until_seen(&self, name: &str, gone: bool) -> Result<Pod> {
+        let begun = Instant::now();
+        loop {
+            let is_it = |seen: &&Seen| seen.gone == gone && seen.pod.name_any() == name;
+            let seen = lock(&self.seen).iter().rev().find(is_it).map(|seen| seen.pod.clone());
+            if let Some(pod) = seen {
+                return Ok(pod);
+            }
+            ensure!(begun.elapsed() < wait::DEADLINE, "{name} was never seen{}", if gone { " to go" } else { "" });
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     }
 
     /// Of each local pod, by UID: its remote pods, by UID, and of each the containers that have run.

@@ -24,5 +24,19 @@ pub fn of_pod(pod_uid: &str, program: &str) -> Result<Vec<i32>> {
 
 /// SIGKILL.
 pub fn kill(pid: i32) -> Result<()> {
-    crate::install::succeed(std::process::Command::new("kill").args(["-KILL", &pid.to_string()]))
+    signal("-KILL", pid)
+}
+
+/// SIGSTOP.
+pub fn freeze(pid: i32) -> Result<()> {
+    signal("-STOP", pid)
+}
+
+/// SIGCONT.
+pub fn thaw(pid: i32) -> Result<()> {
+    signal("-CONT", pid)
+}
+
+fn signal(name: &str, pid: i32) -> Result<()> {
+    crate::install::succeed(std::process::Command::new("kill").args([name, &pid.to_string()]))
 }

@@ -15,7 +15,7 @@ const NAMESPACE: &str = "demo";
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    step("Building Spillway's image");
+    step("Building Spillway's image (the first time about 10 minutes)");
     let image = tokio::task::spawn_blocking(install::build_image).await??;
     step("Bringing up two clusters, home and away (the first time, Kubernetes itself is built: about 20 minutes)");
     let testbed = tokio::task::spawn_blocking(move || -> Result<Testbed> {
@@ -59,7 +59,7 @@ async fn main() -> Result<()> {
            kubectl -n {NAMESPACE} scale deployment web --replicas 5\n  \
            kubectl --kubeconfig {} -n {twin} delete pod --all    # they come back, and home's pods stay\n  \
            cargo run -p spillway-testbed -- --name {TESTBED} cut home away    # and mend\n\n\
-         Stop:\n  make testbed-down",
+         Stop:\n  cargo run -p spillway-testbed -- --name {TESTBED} down",
         home.kubeconfig.display(),
         away.kubeconfig.display(),
     );

@@ -2,8 +2,10 @@
 //! does not exist.
 
 mod ends;
+mod marks;
 mod nodes;
 mod orphans;
+mod preemption;
 mod updates;
 
 use std::collections::BTreeMap;
@@ -111,6 +113,15 @@ fn spec(command: &str) -> Value {
     })
 }
 
+/// Its first container in each pod fails, the second stays.
+fn fails_once() -> Value {
+    let command = format!("if [ -e /data/second ]; then {SERVE}; fi; touch /data/second; exit 1");
+    let mut spec = spec(&command);
+    spec["volumes"] = json!([{"name": "data", "emptyDir": {}}]);
+    spec["containers"][0]["volumeMounts"] = json!([{"name": "data", "mountPath": "/data"}]);
+    spec
+}
+
 /// A merge as of RFC 7386.
 fn merge(target: &mut Value, changes: &Value) {
     let Value::Object(changes) = changes else {
@@ -138,12 +149,7 @@ fn restarts(pod: &Pod) -> i32 {
 async fn restarts_of_lost_pods_add_up() -> Result<()> {
     offloaded(async |namespace| {
         let ground = Ground::of(&namespace);
-        // Its first container in each pod fails, the second stays.
-        let command = format!("if [ -e /data/second ]; then {SERVE}; fi; touch /data/second; exit 1");
-        let mut pod_spec = spec(&command);
-        pod_spec["volumes"] = json!([{"name": "data", "emptyDir": {}}]);
-        pod_spec["containers"][0]["volumeMounts"] = json!([{"name": "data", "mountPath": "/data"}]);
-        ground.order("web", json!({"spec": {"pod": pod_spec}})).await?;
+        ground.order("web", json!({"spec": {"pod": fails_once()}})).await?;
         for lost in 0..3 {
             let settled = |pod: &Pod| is_ready(pod) && restarts(pod) == 1 && pod.metadata.deletion_timestamp.is_none();
             let pod = ground.pod_until("web", "a pod whose container restarted", settled).await?;

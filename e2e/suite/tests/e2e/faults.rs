@@ -1,19 +1,23 @@
 //! Faults of every kind on real kubelets. Tests marked `soak` take long; `make soak` runs them.
 
+mod absence;
 mod cycle;
 mod expiry;
 mod kills;
 mod long_cut;
+mod lost_node;
 mod namespaces;
 mod refusals;
 mod restart;
 mod short_cut;
+mod silence;
 mod unavailable;
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::{Pod, Toleration};
+use spillway_e2e::Namespace;
 use spillway_testbed::Scope;
 
 use crate::pods::{is_ready, pod};
@@ -33,6 +37,12 @@ async fn cut_while(at_least: Duration, during: impl Future<Output = Result<()>>)
     let mended = Instant::now();
     testbed().mend("home", "away")?;
     outcome.map(|()| mended)
+}
+
+/// Tells a remote pod that waits for this file to end by itself.
+fn end(namespace: &Namespace, pod: &str) -> Result<()> {
+    let mut exec = testbed().kubectl("away")?;
+    spillway_e2e::install::succeed(exec.args(["exec", "-n", &namespace.twin, pod, "--", "touch", "/tmp/end"]))
 }
 
 /// Prints and checks how long after a fault something had come right.

@@ -1,11 +1,13 @@
 //! A cut link.
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, PostParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::json;
 use spillway_api::offloading::ShadowPod;
-use spillway_e2e::wait;
+use spillway_e2e::audit::Audit;
+use spillway_e2e::{Namespace, wait};
 use spillway_testbed::Scope;
 
 use crate::pods::{SERVE, is_ready, pod, ready};
@@ -32,15 +34,19 @@ async fn what_happened_during_a_cut_is_made_up_for_after_it() -> Result<()> {
             // The scheduler would wait for a Ready node.
             born.spec.as_mut().context("a spec")?.node_name = Some(VIRTUAL_NODE.into());
             namespace.home_pods().create(&PostParams::default(), &born).await?;
-            wait::until_one("the pod born during the cut", namespace.home_pods(), "born", |pod| pod.is_some()).await?;
-            anyhow::Ok(())
+            // Who looks at what waits sees what it waits for.
+            for name in ["born", "goes"] {
+                let told = |pod: Option<&Pod>| reason(pod) == Some("RemoteAPIServerUnreachable");
+                wait::until_one("the reason on the pod", namespace.home_pods(), name, told).await?;
+            }
+            nothing_is_written_over_what_others_say(&namespace).await
         };
         let during = during.await;
         testbed().mend("home", "away")?;
         during?;
 
-        wait::until_one("the pod born during the cut", namespace.home_pods(), "born", |pod| pod.is_some_and(is_ready))
-            .await?;
+        let runs = |pod: Option<&Pod>| pod.is_some_and(is_ready) && reason(pod).is_none();
+        wait::until_one("the pod born during the cut", namespace.home_pods(), "born", runs).await?;
         wait::until_one("the pod deleted during the cut to go", namespace.home_pods(), "goes", |pod| pod.is_none())
             .await?;
         wait::until_one("and its twin", namespace.away_pods(), "goes", |pod| pod.is_none()).await?;
@@ -54,6 +60,34 @@ async fn what_happened_during_a_cut_is_made_up_for_after_it() -> Result<()> {
         Ok(())
     })
     .await
+}
+
+fn reason(pod: Option<&Pod>) -> Option<&str> {
+    pod?.status.as_ref()?.reason.as_deref()
+}
+
+/// Says of a running pod, in the node controller's place, that it is not ready: virtual-kubelet knows no better while the
+/// link is cut, and must not answer with what it saw before.
+async fn nothing_is_written_over_what_others_say(namespace: &Namespace) -> Result<()> {
+    let audit = Audit::from_now(testbed(), "home")?;
+    let unready = json!({"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "NodeNotReady"}]}});
+    let pods = namespace.home_pods();
+    pods.patch_status("stays", &PatchParams::default(), &Patch::Strategic(unready)).await?;
+    // A change that needs no link shows that virtual-kubelet has had its turn with everything before it.
+    let mut other = pod("other", SERVE);
+    other.spec.as_mut().context("a spec")?.node_name = Some(VIRTUAL_NODE.into());
+    pods.create(&PostParams::default(), &other).await?;
+    let told = |pod: Option<&Pod>| reason(pod) == Some("RemoteAPIServerUnreachable");
+    wait::until_one("the reason on a later pod", pods.clone(), "other", told).await?;
+    let requests = audit.requests()?;
+    let written: Vec<_> = requests
+        .iter()
+        .filter(|request| request.name == "stays" && request.is_write() && request.user.contains(":vk-"))
+        .collect();
+    ensure!(written.is_empty(), "{written:?}");
+    ensure!(!is_ready(&pods.get("stays").await?), "what was said of the pod is gone");
+    pods.delete("other", &DeleteParams::default().grace_period(0)).await?;
+    Ok(())
 }
 
 #[tokio::test]

@@ -187,15 +187,21 @@ async fn a_foreign_pod_of_the_same_name_is_left_alone_and_shown_as_the_reason() 
 #[tokio::test]
 async fn a_shadow_pod_deleted_by_hand_is_made_again() -> Result<()> {
     offloaded(async |namespace| {
-        namespace.home_pods().create(&PostParams::default(), &pod("web", SERVE)).await?;
-        let local = ready(&namespace, 1).await?;
-        let shadows = Api::<ShadowPod>::namespaced(namespace.away.client.clone(), &namespace.twin);
-        let before = shadows.get("web").await?.uid();
-        shadows.delete("web", &DeleteParams::default()).await?;
-        let again = |shadow: Option<&ShadowPod>| shadow.is_some_and(|shadow| shadow.uid() != before);
-        wait::until_one("another ShadowPod", shadows, "web", again).await?;
-        wait::until_one("its pod", namespace.away_pods(), "web", |pod| pod.is_some_and(is_ready)).await?;
-        assert_eq!(ready(&namespace, 1).await?["web"].uid(), local["web"].uid());
+        let mut once = pod("once", "trap 'exit 3' TERM; sleep 86400 & wait");
+        once.spec.as_mut().context("a spec")?.restart_policy = Some("Never".into());
+        for pod in [pod("web", SERVE), once] {
+            namespace.home_pods().create(&PostParams::default(), &pod).await?;
+        }
+        let local = ready(&namespace, 2).await?;
+        for name in ["web", "once"] {
+            let shadows = namespace.shadow_pods();
+            let before = shadows.get(name).await?.uid();
+            shadows.delete(name, &DeleteParams::default()).await?;
+            let again = |shadow: Option<&ShadowPod>| shadow.is_some_and(|shadow| shadow.uid() != before);
+            wait::until_one("another ShadowPod", shadows, name, again).await?;
+            wait::until_one("its pod", namespace.away_pods(), name, |pod| pod.is_some_and(is_ready)).await?;
+            assert_eq!(ready(&namespace, 2).await?[name].uid(), local[name].uid());
+        }
         Ok(())
     })
     .await

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, pin_mut};
+use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, PostParams};
 use kube::runtime::watcher::{self, Event};
@@ -46,7 +47,7 @@ pub async fn replaced_after(
 }
 
 #[tokio::test]
-async fn a_remote_pod_deleted_by_hand_is_back_within_two_seconds() -> Result<()> {
+async fn a_remote_pod_deleted_by_hand_is_back_within_a_second_and_its_address_follows() -> Result<()> {
     // Alone, because another test kills the operator that is being timed.
     alone(async |namespace| {
         namespace.home_pods().create(&PostParams::default(), &pod("web", SERVE)).await?;
@@ -57,19 +58,30 @@ async fn a_remote_pod_deleted_by_hand_is_back_within_two_seconds() -> Result<()>
         })
         .await?;
         println!("recreated {took:?} after the old pod was gone");
-        ensure!(took < Duration::from_secs(2), "recreated only after {took:?}");
+        ensure!(took < Duration::from_secs(1), "recreated only after {took:?}");
 
-        let restarted = |pod: Option<&k8s_openapi::api::core::v1::Pod>| {
+        let restarted = |pod: Option<&Pod>| {
             pod.filter(|pod| is_ready(pod))
                 .and_then(|pod| pod.status.as_ref())
                 .and_then(|status| status.container_statuses.as_ref())
                 .is_some_and(|containers| containers[0].restart_count == 1)
         };
         let after = wait::until_one("one restart shown at home", namespace.home_pods(), "web", restarted).await?;
-        assert_eq!(after.and_then(|pod| pod.uid()), local.uid(), "the local pod was not replaced");
+        let after = after.context("the pod")?;
+        assert_eq!(after.uid(), local.uid(), "the local pod was not replaced");
+        let remote = namespace.away_pods().get("web").await?;
+        ensure!(addresses(&remote) != addresses(&local), "the new pod has another address");
+        assert_eq!(addresses(&after), addresses(&remote), "and nothing is left of the old one");
         Ok(())
     })
     .await
+}
+
+/// A merge by key would keep an old address beside the new one.
+fn addresses(pod: &Pod) -> Option<(String, Vec<String>)> {
+    let status = pod.status.as_ref()?;
+    let all = status.pod_ips.iter().flatten().map(|address| address.ip.clone()).collect();
+    Some((status.pod_ip.clone()?, all))
 }
 
 /// Also in `partition.rs`, but there the consumer's side is looked at.

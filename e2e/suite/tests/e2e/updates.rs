@@ -1,11 +1,12 @@
 //! What changes of a pod while it runs.
 
 use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use spillway_e2e::{Namespace, wait};
+use spillway_e2e::{Namespace, by_hand, wait};
 
 use crate::offloaded;
 use crate::pods::{SERVE, is_ready, pod, ready};
@@ -134,4 +135,55 @@ async fn a_pod_is_resized_in_place() -> Result<()> {
         Ok(())
     })
     .await
+}
+
+#[tokio::test]
+async fn a_change_that_the_provider_refuses_is_told_at_home_until_it_is_taken() -> Result<()> {
+    offloaded(async |namespace| {
+        namespace.home_pods().create(&PostParams::default(), &pod("web", SERVE)).await?;
+        ready(&namespace, 1).await?;
+        // Of the pod itself, and not of its ShadowPod: the longer way.
+        let refuses = json!({
+            "failurePolicy": "Fail", "validations": [{"expression": "!('forbidden' in object.metadata.?labels.orValue({}))",
+            "message": "that label is not for tenants"}],
+            "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["*"], "operations": ["UPDATE"],
+            "resources": ["pods"]}], "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace.twin}}},
+        });
+        let name = &namespace.name;
+        let policy = json!({"metadata": {"name": name}, "spec": refuses});
+        by_hand::apply_cluster::<ValidatingAdmissionPolicy>(&namespace.away, policy).await?;
+        let binding = json!({"metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Deny"]}});
+        by_hand::apply_cluster::<ValidatingAdmissionPolicyBinding>(&namespace.away, binding).await?;
+        in_force(&namespace).await?;
+
+        let label = |value: Value| merge(json!({"metadata": {"labels": {"forbidden": value}}}));
+        namespace.home_pods().patch("web", &PatchParams::default(), &label(json!("1"))).await?;
+        let refusal = |pod: &Pod| {
+            let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+            let refused = conditions.iter().find(|one| one.type_ == "offloading.spillway.dev/UpdateRefused")?;
+            refused.message.clone()
+        };
+        let told = |pod: &Pod| is_ready(pod) && refusal(pod).is_some_and(|why| why.contains("not for tenants"));
+        home(&namespace, "the refusal on a pod that runs on", told).await?;
+        namespace.home_pods().patch("web", &PatchParams::default(), &label(Value::Null)).await?;
+        home(&namespace, "nothing more of it", |pod| is_ready(pod) && refusal(pod).is_none()).await?;
+        let params = DeleteParams::default();
+        let client = namespace.away.client.clone();
+        Api::<ValidatingAdmissionPolicyBinding>::all(client.clone()).delete(name, &params).await?;
+        Api::<ValidatingAdmissionPolicy>::all(client).delete(name, &params).await?;
+        Ok(())
+    })
+    .await
+}
+
+/// The API server tells nobody when it has taken a policy up: a change that changes nothing is tried until it is refused.
+async fn in_force(namespace: &Namespace) -> Result<()> {
+    let forbidden = merge(json!({"metadata": {"labels": {"forbidden": "1"}}}));
+    let dry = PatchParams { dry_run: true, ..PatchParams::default() };
+    let refused = async {
+        while namespace.away_pods().patch("web", &dry, &forbidden).await.is_ok() {
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        }
+    };
+    tokio::time::timeout(wait::DEADLINE, refused).await.context("the policy is never in force")
 }

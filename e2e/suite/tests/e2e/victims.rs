@@ -34,10 +34,8 @@ impl Operator {
         let pod = self.ready_pod().await?;
         let (name, uid) = (pod.name_any(), pod.uid().context("a UID")?);
         if by_signal {
-            let processes = process::of_pod(&uid, self.program)?;
-            ensure!(!processes.is_empty(), "no process of {name}");
             let restarts = restarts(&pod);
-            processes.into_iter().try_for_each(process::kill)?;
+            self.signal(&pod, process::kill)?;
             let back = |pod: Option<&Pod>| pod.is_some_and(|pod| living(pod) && restarts < self::restarts(pod));
             wait::until_one("the container to be back", self.pods(), &name, back).await?;
         } else {
@@ -48,6 +46,22 @@ impl Operator {
             wait::until("another pod in its place", self.pods(), config, replaced).await?;
         }
         Ok(())
+    }
+
+    /// SIGKILL, and no wait for its return.
+    pub async fn vanish(&self) -> Result<()> {
+        self.signal(&self.ready_pod().await?, process::kill)
+    }
+
+    /// SIGSTOP: from here on it sees and does nothing, until it is killed.
+    pub async fn freeze(&self) -> Result<()> {
+        self.signal(&self.ready_pod().await?, process::freeze)
+    }
+
+    fn signal(&self, pod: &Pod, signal: fn(i32) -> Result<()>) -> Result<()> {
+        let processes = process::of_pod(&pod.uid().context("a UID")?, self.program)?;
+        ensure!(!processes.is_empty(), "no process of {}", pod.name_any());
+        processes.into_iter().try_for_each(signal)
     }
 
     /// By SIGKILL, unless the kubelet would by now wait long before it starts the container again.
@@ -84,11 +98,15 @@ pub fn virtual_kubelet_of(namespace: &Namespace, node: &str) -> Operator {
     operator(&namespace.home, &namespace.peering.tenant_namespace, &selector, "virtual-kubelet")
 }
 
+pub fn shadow_pod(namespace: &Namespace) -> Operator {
+    operator(&namespace.away, NAMESPACE, "app.kubernetes.io/name=shadow-pod", "shadow-pod")
+}
+
 pub fn operators(namespace: &Namespace) -> Vec<Operator> {
     vec![
         virtual_kubelet(namespace),
         operator(&namespace.home, NAMESPACE, "app.kubernetes.io/name=controller-manager", "peering"),
-        operator(&namespace.away, NAMESPACE, "app.kubernetes.io/name=shadow-pod", "shadow-pod"),
+        shadow_pod(namespace),
     ]
 }
 

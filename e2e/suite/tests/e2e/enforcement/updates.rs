@@ -5,6 +5,7 @@ use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use spillway_api::offloading::ShadowPodPhase;
+use spillway_api::well_known::finalizer;
 
 use super::{Ground, restarts, spec};
 use crate::offloaded;
@@ -45,6 +46,8 @@ async fn what_may_change_of_a_running_pod_does() -> Result<()> {
         );
         let spec = seen.spec.clone().context("a spec")?;
         assert_eq!(spec.active_deadline_seconds, Some(80_000));
+        assert_eq!(before.finalizers(), [""; 0], "nothing ends it for good");
+        assert_eq!(seen.finalizers(), [finalizer::OUTCOME], "its deadline would");
         let tolerations = spec.tolerations.unwrap_or_default();
         ensure!(tolerations.iter().any(|toleration| toleration.key.as_deref() == Some("new")), "{tolerations:?}");
         let resources = json!(spec.containers[0].resources);

@@ -18,7 +18,7 @@ use crate::pods::{SERVE, is_ready, ready, remote_spec};
 use crate::{VIRTUAL_NODE, alone};
 
 /// Gives up on a node five seconds after it went away.
-fn impatient() -> Value {
+pub fn impatient() -> Value {
     let mut spec = remote_spec(SERVE);
     let soon = ["not-ready", "unreachable"].map(|state| {
         json!({"key": format!("node.kubernetes.io/{state}"), "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5})

@@ -221,3 +221,31 @@ async fn a_shadow_pod_that_makes_no_sense_stops_nobody() -> Result<()> {
     })
     .await
 }
+
+/// Nothing of a pod runs whose next life is refused: it takes no traffic, and says why.
+#[tokio::test]
+async fn a_running_pod_whose_recreation_is_refused_is_unready_until_it_is_back() -> Result<()> {
+    offloaded(async |namespace| {
+        let pods = namespace.home_pods();
+        pods.create(&PostParams::default(), &pod("web", SERVE)).await?;
+        let born = wait::until_one("a ready pod", pods.clone(), "web", |pod| pod.is_some_and(is_ready)).await?;
+        let quota = json!({"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}});
+        by_hand::apply::<ResourceQuota>(&namespace.away, &namespace.twin, quota).await?;
+        let quotas = Api::<ResourceQuota>::namespaced(namespace.away.client.clone(), &namespace.twin);
+        let counted =
+            |quota: Option<&ResourceQuota>| quota.and_then(|quota| quota.status.as_ref()?.used.clone()).is_some();
+        wait::until_one("the quota to count", quotas.clone(), "none", counted).await?;
+        namespace.away_pods().delete("web", &DeleteParams::default()).await?;
+        let out = |pod: Option<&Pod>| {
+            let address = pod.and_then(|pod| pod.status.as_ref()?.pod_ip.clone());
+            pod.is_some_and(|pod| !is_ready(pod) && told(pod).contains("quota")) && address.is_none()
+        };
+        wait::until_one("it to be unready, without an address, and say why", pods.clone(), "web", out).await?;
+        quotas.delete("none", &DeleteParams::default()).await?;
+        works(&namespace, "web", "quota").await?;
+        let back = pods.get("web").await?;
+        ensure!(back.metadata.uid == born.context("a pod")?.metadata.uid, "the local pod was replaced");
+        Ok(())
+    })
+    .await
+}

@@ -9,8 +9,9 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::runtime::watcher::Config;
 use serde_json::{Value, json};
-use spillway_api::offloading::VirtualNode;
+use spillway_api::offloading::{ShadowPod, VirtualNode};
 use spillway_e2e::audit::{Audit, Request, counts};
 use spillway_e2e::{Namespace, wait};
 use spillway_testbed::{Spec, Testbed};
@@ -57,6 +58,9 @@ async fn nothing_is_written(testbed: &Testbed, namespace: &Namespace) -> Result<
         ])
     };
     // The last status may still be on its way: the quiet begins with the first second without a request.
+    // What shadow-pod puts off while pods come.
+    let told = |shadows: &BTreeMap<String, ShadowPod>| shadows.values().all(|shadow| shadow.status.is_some());
+    wait::until("every ShadowPod to tell of its pod", namespace.shadow_pods(), Config::default(), told).await?;
     let begun = Instant::now();
     loop {
         let audits = from_now()?;

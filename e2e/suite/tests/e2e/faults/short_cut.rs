@@ -10,9 +10,9 @@ use kube::api::{Api, DeleteParams, EvictParams, PostParams};
 use serde_json::json;
 use spillway_e2e::{Namespace, Observer, wait};
 
-use super::{converged, cut_while, patient, restarts, stale};
+use super::{converged, cut_while, end, patient, restarts, stale};
 use crate::pods::{SERVE, is_ready};
-use crate::{VIRTUAL_NODE, alone, node, testbed};
+use crate::{VIRTUAL_NODE, alone, node};
 
 /// Ends when it is told to by a file.
 const UNTIL_TOLD: &str = "until [ -f /tmp/end ]; do sleep 0.1; done";
@@ -31,12 +31,6 @@ async fn job(namespace: &Namespace, name: &str) -> Result<String> {
     let pods =
         wait::until("the pod of the Job", namespace.home_pods(), labelled, |pods| pods.values().any(is_ready)).await?;
     pods.into_keys().next().context("a pod")
-}
-
-/// Tells the remote pod to end by itself.
-fn end(namespace: &Namespace, pod: &str) -> Result<()> {
-    let mut exec = testbed().kubectl("away")?;
-    spillway_e2e::install::succeed(exec.args(["exec", "-n", &namespace.twin, pod, "--", "touch", "/tmp/end"]))
 }
 
 async fn everything_that_happens_during_a_cut_is_made_up_for(namespace: Namespace, length: Duration) -> Result<()> {

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use futures::future::try_join_all;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::flowcontrol::v1::{FlowSchema, PriorityLevelConfiguration};
 use kube::api::{Api, DeleteParams, PostParams};
@@ -14,13 +15,15 @@ use super::refusals::{no_storm, visible, works};
 use crate::pods::{SERVE, pod};
 use crate::{offloaded, testbed};
 
-/// Makes pods, one a second, until one of them is answered with this code: when the API server takes a new
+/// Makes pods, so many at once every second, until one of them is answered with this code: when the API server takes a new
 /// configuration up, it tells nobody. Gives how many were made.
-async fn until_answered(namespace: &Namespace, attempt: &str, code: i64) -> Result<usize> {
+async fn until_answered(namespace: &Namespace, attempt: &str, code: i64, at_once: usize) -> Result<usize> {
     let audit = Audit::from_now(testbed(), "away")?;
     let begun = Instant::now();
-    for made in 1.. {
-        namespace.home_pods().create(&PostParams::default(), &pod(&format!("web-{made}"), SERVE)).await?;
+    for made in (at_once..).step_by(at_once) {
+        let pods = (made - at_once + 1..=made).map(|number| pod(&format!("web-{number}"), SERVE));
+        let create = async |pod| namespace.home_pods().create(&PostParams::default(), &pod).await;
+        try_join_all(pods.map(create)).await?;
         tokio::time::sleep(Duration::from_secs(1)).await;
         let requests = audit.requests()?;
         let mut ours =
@@ -48,7 +51,8 @@ async fn too_many_requests_slow_a_pod_down_and_lose_nothing() -> Result<()> {
             "rules": [{"subjects": [consumer], "resourceRules": [what]}]}});
         by_hand::apply_cluster::<FlowSchema>(away, schema).await?;
 
-        let made = until_answered(&namespace, "create shadowpods", 429).await?;
+        // Also a level that is closed lets one request pass when there is no other.
+        let made = until_answered(&namespace, "create shadowpods", 429, 10).await?;
         no_storm(&namespace, "create shadowpods", made).await?;
         let params = DeleteParams::default();
         Api::<FlowSchema>::all(away.client.clone()).delete(name, &params).await?;
@@ -73,7 +77,7 @@ async fn broken_webhook(namespace: &Namespace, group: &str, resource: &str) -> R
     )
     .await?;
     let attempt = format!("create {resource}");
-    let made = until_answered(namespace, &attempt, 500).await?;
+    let made = until_answered(namespace, &attempt, 500, 1).await?;
     let stuck = format!("web-{made}");
     visible(namespace, &stuck, "broken.example.com").await?;
     no_storm(namespace, &attempt, made).await?;

@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
 use spillway_e2e::{Namespace, Observer, wait};
@@ -29,13 +28,13 @@ async fn deleted(
     namespace.home_pods().create(&PostParams::default(), &pod).await?;
     wait::until_one("a ready pod", namespace.home_pods(), name, |pod| pod.is_some_and(is_ready)).await?;
     let observer = Observer::of(namespace.home_pods());
+    observer.until_seen(name, false).await?;
     let begun = Instant::now();
     namespace.home_pods().delete(name, &DeleteParams::default().grace_period(grace)).await?;
     wait::until_one("it to go", namespace.home_pods(), name, |pod| pod.is_none()).await?;
     let took = begun.elapsed();
     wait::until_one("nothing of it away", namespace.away_pods(), name, |pod| pod.is_none()).await?;
-    let last = observer.seen().into_iter().rev().find(|seen| seen.gone && seen.pod.name_any() == name);
-    Ok((last.context("its end was seen")?.pod, took))
+    Ok((observer.until_seen(name, true).await?, took))
 }
 
 async fn compared(namespace: &Namespace, case: &str, command: &str, grace: u32) -> Result<[Duration; 2]> {
