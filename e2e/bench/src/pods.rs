@@ -7,15 +7,30 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use futures::StreamExt;
 use kube::ResourceExt;
-use kube::api::Api;
+use kube::api::{Api, ListParams};
 use kube::runtime::watcher::{self, Event};
 use parking_lot::Mutex;
 use spillway_api::RawPod;
+use spillway_api::offloading::ShadowPod;
 use spillway_e2e::Side;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::tally::{Counts, Tally};
+
+/// Returns when every ShadowPod says what became of its pod, which shadow-pod puts off while pods come: that work belongs
+/// to the run, too.
+pub async fn all_shown(provider: &Side, namespace: &str) -> Result<()> {
+    let shadows = Api::<ShadowPod>::namespaced(provider.client.clone(), namespace);
+    let from_cache = ListParams::default().match_any();
+    for _ in 0..40 {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        if shadows.list(&from_cache).await?.iter().all(|shadow| shadow.status.is_some()) {
+            return Ok(());
+        }
+    }
+    bail!("two minutes were not enough for every ShadowPod in {} to say what became of its pod", provider.name)
+}
 
 pub struct PodWatch {
     side: String,

@@ -10,7 +10,7 @@ use crate::bed::{Bed, OFFLOADED, VANILLA};
 use crate::load::{self, Target};
 use crate::meter::{Meter, Phase};
 use crate::plan::{Case, System};
-use crate::pods::PodWatch;
+use crate::pods::{self, PodWatch};
 use crate::process;
 use crate::tally::Quantiles;
 
@@ -59,6 +59,9 @@ pub async fn run(bed: &Bed, case: &Case, system: System) -> Result<Figures> {
     load::create(&targets, case.load, case.pods).await?;
     let ready = home.all_ready(case.pods).await?;
     let provider_ready = away.all_ready(case.pods).await?;
+    if let System::Spillway = system {
+        pods::all_shown(&bed.away, &bed.twin).await?;
+    }
     let start = meter.end(before, ready).await?;
 
     let before = meter.begin().await?;

@@ -10,7 +10,7 @@ use crate::bed::{Bed, OFFLOADED};
 use crate::load;
 use crate::meter::{Meter, Phase};
 use crate::plan::{Load, System};
-use crate::pods::PodWatch;
+use crate::pods::{self, PodWatch};
 use crate::run::targets;
 
 #[derive(Clone, Debug, Serialize)]
@@ -39,6 +39,7 @@ pub async fn measure(bed: &Bed, settings: &Settings) -> Result<Steady> {
     let before = first.begin().await?;
     load::create(&targets, Load::FlatOut, pods).await?;
     let ready = home.all_ready(pods).await?;
+    pods::all_shown(&bed.away, &bed.twin).await?;
     first.end(before, ready).await?; // for what it waits
 
     eprintln!("bench: {} s in which nothing happens, with {pods} pods", settings.quiet_seconds);
