@@ -75,7 +75,7 @@ pub fn plan(local: Option<&LocalDigest>, twin: Twin<'_>, mirror: &Mirror<'_>) ->
         Some(shadow) if local.has_ended && may_be_released(shadow, twin) => release(shadow),
         // Somebody over there deleted it while it ran: it is made again.
         Some(shadow) if local.deletion_grace.is_none() && was_deleted_while_running(shadow) => {
-            if may_be_released(shadow, twin) { release(shadow) } else { Step::Nothing }
+            release_after_its_pod(shadow, twin)
         }
         Some(shadow) if local.deletion_grace.is_some() => unwind(local, shadow, twin, mirror),
         Some(shadow) if must_update(local, shadow, twin) => Step::UpdateShadow,
@@ -116,6 +116,10 @@ fn release(shadow: &ShadowDigest) -> Step {
     }
 }
 
+fn release_after_its_pod(shadow: &ShadowDigest, twin: Twin<'_>) -> Step {
+    if may_be_released(shadow, twin) { release(shadow) } else { Step::Nothing }
+}
+
 /// Its pod goes first.
 fn may_be_released(shadow: &ShadowDigest, twin: Twin<'_>) -> bool {
     shadow.held.is_some() && twin.pod.is_none_or(|pod| pod.owner != shadow.uid)
@@ -127,7 +131,7 @@ fn was_deleted_while_running(shadow: &ShadowDigest) -> bool {
 
 fn delete_former(shadow: &ShadowDigest, twin: Twin<'_>) -> Step {
     if shadow.is_deleting {
-        return if may_be_released(shadow, twin) { release(shadow) } else { Step::Nothing };
+        return release_after_its_pod(shadow, twin);
     }
     Step::DeleteFormer { uid: shadow.uid.clone(), origin_uid: shadow.origin_uid.clone() }
 }
